@@ -62,11 +62,13 @@ class WordErrors:
 class Matching:
     """Which heard utterances belong to which true ones, by their indices.
 
-    ``pairs`` holds those that belong to each other alone; ``split`` the true ones that came in
-    several pieces, ``merged`` the heard ones that span several true ones, ``missed`` the true ones
-    that nothing was heard of, ``false`` the heard ones that are no speech.
+    ``parts`` holds for each true one what was heard of it. ``pairs`` holds those that belong to
+    each other alone; ``split`` the true ones that came in several pieces, ``merged`` the heard
+    ones that span several true ones, ``missed`` the true ones that nothing was heard of, ``false``
+    the heard ones that are no speech.
     """
 
+    parts: tuple[tuple[int, ...], ...]
     pairs: tuple[tuple[int, int], ...]
     split: tuple[int, ...]
     merged: tuple[int, ...]
@@ -149,6 +151,7 @@ def match(truth: Sequence[tuple[int, int]], heard: Sequence[tuple[int, int]]) ->
                 of_true[t].append(h)
                 of_heard[h].append(t)
     return Matching(
+        parts=tuple(tuple(found) for found in of_true),
         pairs=tuple(
             (t, found[0])
             for t, found in enumerate(of_true)

@@ -132,6 +132,7 @@ def test_each_kind_of_mismatch_is_told_apart():
     truth = [(100, 200), (300, 400), (500, 600), (700, 800), (900, 1000)]
     heard = [(90, 210), (290, 340), (350, 410), (490, 810), (1100, 1150)]
     matching = scoring.match(truth, heard)
+    assert matching.parts == ((0,), (1, 2), (3,), (3,), ())
     assert matching.pairs == ((0, 0),)
     assert matching.split == (1,)
     assert matching.merged == (3,)

@@ -1,0 +1,108 @@
+"""``bench loop``: how long people wait, and what is heard wrongly, on a timeline in real time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from bench import report, scoring
+from oyez.messages import RATE_HZ
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bench.peer import Turn
+    from bench.pipeline import Receipt
+    from bench.timeline import Timeline
+
+MOMENTS = ("endpoint", "text", "answer")
+"""What people wait for, from their last word on: the end is declared, the final text is there, the
+first sample of the answer goes to the speaker."""
+
+
+def judge(timeline: Timeline, heard: Sequence[Receipt]) -> dict[str, Any]:
+    """Compare what the pipeline told with the truth.
+
+    Waits are counted from the true end of the last word, over the utterances that were heard as
+    one; a negative one means that somebody was cut short. The word error rate is over all true
+    utterances: the words of a missed one were deleted.
+    """
+    matching = scoring.match(timeline.spans, [receipt.heard for receipt in heard])
+    alone = dict(matching.pairs)
+    told: set[int] = set()  # of a merged utterance, the first true one gets the words
+    rows = []
+    for true, said in enumerate(timeline.utterances):
+        parts = [found for found in matching.parts[true] if found not in told]
+        told.update(parts)
+        row = {"clip": said.clip, "said": said.text}
+        row["heard"] = " ".join(heard[found].text for found in parts)
+        rows.append(row | (_waits(heard[alone[true]], said.end_frame) if true in alone else {}))
+    counts = [scoring.word_errors(row["said"], row["heard"]) for row in rows]
+    return {
+        "utterances": len(rows),
+        "heard_as_one": len(matching.pairs),
+        "missed": [timeline.utterances[true].clip for true in matching.missed],
+        "split": [
+            {"clip": said.clip, "longest_pause_ms": said.longest_pause_ms}
+            for said in (timeline.utterances[true] for true in matching.split)
+        ],
+        "merged": [heard[found].text for found in matching.merged],
+        "false": [heard[found].text for found in matching.false],
+        "wait_ms": {
+            moment: report.spread([row[moment] for row in rows if row.get(moment) is not None])
+            for moment in MOMENTS
+        },
+        "words": word_report(counts),
+        "rows": rows,
+    }
+
+
+def word_report(counts: Sequence[scoring.WordErrors]) -> dict[str, Any]:
+    """A word error rate with its 95 % interval over the clips."""
+    return {
+        "wer": round(scoring.rate(counts), 4),
+        "wer_95": [round(bound, 4) for bound in scoring.rate_interval(counts)],
+        "words": sum(count.words for count in counts),
+        "substituted": sum(count.substituted for count in counts),
+        "deleted": sum(count.deleted for count in counts),
+        "inserted": sum(count.inserted for count in counts),
+    }
+
+
+def as_plain(receipt: Receipt, turn: Turn) -> Receipt:
+    """The receipt of the same utterance, had it been read and answered the plain way."""
+    text_frame = receipt.endpoint_frame + _frames(turn.decode_ms)
+    return replace(
+        receipt,
+        text=turn.text,
+        decode_ms=turn.decode_ms,
+        text_frame=text_frame,
+        answer_frame=text_frame + _frames(turn.synthesis_ms) if turn.text else None,
+    )
+
+
+def ratios(plain: dict[str, Any], ours: dict[str, Any]) -> dict[str, float | None]:
+    """How many times longer the plain way lets people wait, per moment and percentile."""
+    return {
+        f"{moment}_{percentile}": _ratio(
+            plain["wait_ms"][moment][percentile], ours["wait_ms"][moment][percentile]
+        )
+        for moment in ("text", "answer")
+        for percentile in ("p50", "p95")
+    }
+
+
+def _waits(receipt: Receipt, end_frame: int) -> dict[str, Any]:
+    frames = (receipt.endpoint_frame, receipt.text_frame, receipt.answer_frame)
+    return {
+        moment: None if frame is None else round((frame - end_frame) * 1000 / RATE_HZ, 1)
+        for moment, frame in zip(MOMENTS, frames, strict=True)
+    } | {"decode_ms": receipt.decode_ms, "reason": receipt.reason}
+
+
+def _ratio(one: float | None, other: float | None) -> float | None:
+    return round(one / other, 2) if one is not None and other else None
+
+
+def _frames(duration_ms: float) -> int:
+    return round(duration_ms * RATE_HZ / 1000)
