@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench import report, scoring
+from bench import peer, pipeline, report, scoring, timeline
+from oyez.app import inference_threads
 from oyez.messages import RATE_HZ
+from oyez.models.catalogue import Catalogue, Kind
+from oyez.models.store import ModelStore
+from oyez.speech import engines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,24 +20,52 @@ if TYPE_CHECKING:
     from bench.peer import Turn
     from bench.pipeline import Receipt
     from bench.timeline import Timeline
+    from oyez.config import Settings
+    from oyez.speech.engines import Synthesizer, Transcriber
 
 MOMENTS = ("endpoint", "text", "answer")
 """What people wait for, from their last word on: the end is declared, the final text is there, the
 first sample of the answer goes to the speaker."""
 
 
-def judge(timeline: Timeline, heard: Sequence[Receipt]) -> dict[str, Any]:
+def measure(made: Timeline, settings: Settings, *, config_path: Path | None) -> dict[str, Any]:
+    """Stream the timeline through the product, then do the same turns the plain way.
+
+    Raises:
+        pipeline.PipelineError: the product failed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        recording = timeline.write(made, Path(folder))
+        heard = pipeline.stream(recording, config=config_path, paced=True)
+    sounds = [made.samples[receipt.cut[0] : receipt.cut[1]] for receipt in heard]
+    turns = peer.take_turns(sounds, *_engines(settings), template=_template(settings))
+    ours = judge(made, heard)
+    plain = judge(made, [as_plain(*pair) for pair in zip(heard, turns, strict=True)])
+    return {
+        "timeline": made.truth()["plan"],
+        "minutes": round(len(made.samples) / RATE_HZ / 60, 2),
+        **ours,
+        "peer": {
+            "what": peer.WHAT,
+            "wait_ms": plain["wait_ms"],
+            "words": plain["words"],
+            "times_longer": ratios(plain, ours),
+        },
+    }
+
+
+def judge(made: Timeline, heard: Sequence[Receipt]) -> dict[str, Any]:
     """Compare what the pipeline told with the truth.
 
     Waits are counted from the true end of the last word, over the utterances that were heard as
     one; a negative one means that somebody was cut short. The word error rate is over all true
     utterances: the words of a missed one were deleted.
     """
-    matching = scoring.match(timeline.spans, [receipt.heard for receipt in heard])
+    matching = scoring.match(made.spans, [receipt.heard for receipt in heard])
     alone = dict(matching.pairs)
     told: set[int] = set()  # of a merged utterance, the first true one gets the words
     rows = []
-    for true, said in enumerate(timeline.utterances):
+    for true, said in enumerate(made.utterances):
         parts = [found for found in matching.parts[true] if found not in told]
         told.update(parts)
         row = {"clip": said.clip, "said": said.text}
@@ -41,10 +75,10 @@ def judge(timeline: Timeline, heard: Sequence[Receipt]) -> dict[str, Any]:
     return {
         "utterances": len(rows),
         "heard_as_one": len(matching.pairs),
-        "missed": [timeline.utterances[true].clip for true in matching.missed],
+        "missed": [made.utterances[true].clip for true in matching.missed],
         "split": [
             {"clip": said.clip, "longest_pause_ms": said.longest_pause_ms}
-            for said in (timeline.utterances[true] for true in matching.split)
+            for said in (made.utterances[true] for true in matching.split)
         ],
         "merged": [heard[found].text for found in matching.merged],
         "false": [heard[found].text for found in matching.false],
@@ -90,6 +124,21 @@ def ratios(plain: dict[str, Any], ours: dict[str, Any]) -> dict[str, float | Non
         for moment in ("text", "answer")
         for percentile in ("p50", "p95")
     }
+
+
+def _engines(settings: Settings) -> tuple[Transcriber, Synthesizer]:
+    store = ModelStore(settings.models.folder_path, Catalogue.load())
+    threads = inference_threads(settings)
+    reader = store.ready(settings.transcription.model, Kind.WHISPER)
+    voice = store.ready(settings.voice.model, Kind.PIPER)
+    return (
+        engines.make_transcriber(settings.transcription, reader, threads),
+        engines.make_synthesizer(settings.voice, voice, threads),
+    )
+
+
+def _template(settings: Settings) -> str:
+    return settings.answer[0].echo if settings.answer else ""
 
 
 def _waits(receipt: Receipt, end_frame: int) -> dict[str, Any]:

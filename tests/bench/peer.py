@@ -34,9 +34,12 @@ class Turn:
 
 
 def take_turns(
-    utterances: Sequence[Pcm16], transcriber: Transcriber, voice: Synthesizer, template: str
+    utterances: Sequence[Pcm16], transcriber: Transcriber, voice: Synthesizer, *, template: str
 ) -> list[Turn]:
-    """Read and answer each utterance (int16 ``[n]``, 16 kHz), one after the other."""
+    """Read each utterance (int16 ``[n]``, 16 kHz) and speak the answer, one after the other.
+
+    ``template`` holds ``{text}``; where it is empty, nothing is answered.
+    """
     transcriber.warm_up()
     list(voice.speak("Ready."))
     turns = []
@@ -44,8 +47,8 @@ def take_turns(
         begin = time.monotonic()
         text = transcriber.read_whole(samples).text
         read = time.monotonic()
-        if text:
-            list(voice.speak(template.replace("{text}", text)))
+        if text and template:
+            list(voice.speak(template.format(text=text)))
         spoken = time.monotonic()
         turns.append(
             Turn(decode_ms=(read - begin) * 1000, synthesis_ms=(spoken - read) * 1000, text=text)

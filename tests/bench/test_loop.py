@@ -131,7 +131,7 @@ def test_the_peer_reads_at_full_context_and_makes_the_whole_answer_before_it_is_
 
     engine = Engine()
     utterances = [np.zeros(5, np.int16), np.zeros(1, np.int16)]
-    turns = peer.take_turns(utterances, engine, engine, "You said: {text}")
+    turns = peer.take_turns(utterances, engine, engine, template="You said: {text}")
     assert [turn.text for turn in turns] == ["hello", ""]
     assert calls[-4:] == ["read 5", "You said: hello 0", "You said: hello 1", "read 1"]
     assert all(turn.decode_ms >= 0 and turn.synthesis_ms >= 0 for turn in turns)
