@@ -169,8 +169,8 @@ class EndpointingSettings:
     ] = 120
     max_utterance_s: Annotated[
         float,
-        Number(2, 28),
-        "An utterance that is longer than this is ended in any case (Whisper hears 30 s at most).",
+        Number(2, 25),
+        "An utterance that is longer than this is cut; what follows goes on in the next one.",
     ] = 20.0
 
 

@@ -30,14 +30,14 @@ def models_folder() -> Path:
 def shipped(name: str) -> Path:
     """The path of a file that is shipped in ``config/`` (``oyez.yaml``, ``models.yaml``).
 
-    In an installed package the folder ``config`` lies inside ``oyez``; in a checkout it is
-    the top-level one, two folders above.
+    In an installed package these files lie in ``oyez/shipped``; in a checkout in the top-level
+    folder ``config``, two folders above.
 
     Raises:
         NotFoundError: the installation is damaged.
     """
     package = Path(__file__).resolve().parent
-    for folder in (package / "config", package.parent.parent / "config"):
+    for folder in (package / "shipped", package.parent.parent / "config"):
         if (folder / name).is_file():
             return folder / name
     raise NotFoundError(f"the shipped file {name} is missing", remedy="install Oyez again")

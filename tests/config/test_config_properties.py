@@ -154,7 +154,7 @@ def all_settings(draw: st.DrawFn) -> Settings:
             pre_roll_ms=draw(st.integers(0, 2000)),
             hangover_ms=draw(st.integers(200, 3000)),
             min_speech_ms=draw(st.integers(20, 2000)),
-            max_utterance_s=draw(numbers(7, 28)),
+            max_utterance_s=draw(numbers(7, 25)),
         ),
         transcription=TranscriptionSettings(
             model=model,

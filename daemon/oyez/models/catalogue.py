@@ -130,8 +130,8 @@ class Catalogue:
         """Read the catalogue from ``path``, or the shipped one.
 
         Raises:
-            ConfigError: the file is damaged.
-            NotFoundError: it is not there.
+            ConfigError: the file is damaged or cannot be read.
+            NotFoundError: the installation lacks it.
         """
         path = path or shipped("models.yaml")
         try:
@@ -168,14 +168,12 @@ class _StrictLoader(yaml.SafeLoader):
     """YAML's safe loader, which also refuses a key that is given twice."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if key in seen:
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for key, _ in node.value:
+            if keys.count(key.value) > 1:
                 raise yaml.MarkedYAMLError(
-                    problem=f"{key} is given twice", problem_mark=key_node.start_mark
+                    problem=f"{key.value} is given twice", problem_mark=key.start_mark
                 )
-            seen.add(key)
         return super().construct_mapping(node, deep)
 
 
@@ -291,7 +289,10 @@ def _wheel(node: _Node) -> Wheel:
 
 
 def _source(node: _Node, hub: str, packages: Mapping[str, _Node]) -> Source:
-    if "hub" in node.entries():
+    kinds = {"hub", "packages"} & node.entries().keys()
+    if len(kinds) != 1:
+        raise node.wrong("must have either hub or packages")
+    if "hub" in kinds:
         fields = node.fields("hub", "revision", optional=("folder",))
         return HubSource(
             hub=hub,

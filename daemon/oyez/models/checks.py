@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 from oyez.models.ggml import MAGIC
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from oyez.models.catalogue import ModelFile
 
 _HEAD_BYTES = 256
-_READ_BYTES = 1 << 20
 _GGML_HEAD = struct.pack("<i", MAGIC)
 _ONNX_HEAD = b"\x08"
 """An ONNX file begins with its IR version: protobuf field 1, a varint."""
@@ -50,6 +50,25 @@ def sha256_of(path: Path) -> str:
 
 def damage_in(path: Path, file: ModelFile, *, deep: bool) -> Damage | None:
     """Compare a file with the catalogue's entry: a glance, or with ``deep`` the checksum too."""
+    return _unless_unreadable(lambda: _known_damage(path, file, deep=deep))
+
+
+def foreign_damage(path: Path) -> Damage | None:
+    """Look at a model that is in no catalogue; only its form can be checked."""
+    return _unless_unreadable(lambda: _foreign_damage(path))
+
+
+def _unless_unreadable(check: Callable[[], Damage | None]) -> Damage | None:
+    """The result of a check; a file that cannot be read, as on a dying card, is damaged too."""
+    try:
+        return check()
+    except FileNotFoundError:
+        return Damage(why="is missing", missing=True)
+    except OSError as exc:
+        return Damage(why=f"cannot be read: {exc.strerror}", keep=True)
+
+
+def _known_damage(path: Path, file: ModelFile, *, deep: bool) -> Damage | None:
     if damage := _glance(path, file.size_bytes):
         return damage
     if file.name.endswith(".json") and (damage := _voice_config_damage(path)):
@@ -61,30 +80,19 @@ def damage_in(path: Path, file: ModelFile, *, deep: bool) -> Damage | None:
     return None
 
 
-def foreign_damage(path: Path) -> Damage | None:
-    """Look at a model that is in no catalogue; only its form can be checked."""
+def _foreign_damage(path: Path) -> Damage | None:
     if damage := _glance(path, None):
         return damage
     head = _head(path)
     if path.suffix == ".onnx":
         if not head.startswith(_ONNX_HEAD):
             return Damage(why="is not an ONNX file")
-        return foreign_config_damage(path)
+        config = path.with_name(path.name + ".json")
+        damage = _unless_unreadable(lambda: _glance(config, None) or _voice_config_damage(config))
+        return Damage(why=f"cannot be used: {config.name} {damage.why}") if damage else None
     if not head.startswith(_GGML_HEAD):
         return Damage(why="is not a ggml model of Whisper (GGUF and other formats are not read)")
     return None
-
-
-def foreign_config_damage(voice: Path) -> Damage | None:
-    """Look at the ``.onnx.json`` beside a voice that is in no catalogue."""
-    config = config_of(voice)
-    damage = _glance(config, None) or _voice_config_damage(config)
-    return Damage(why=f"cannot be used: {config.name} {damage.why}") if damage else None
-
-
-def config_of(voice: Path) -> Path:
-    """The settings of a Piper voice, which lie beside it."""
-    return voice.with_name(voice.name + ".json")
 
 
 def record_verified(path: Path, file: ModelFile) -> None:
@@ -132,16 +140,10 @@ def _head(path: Path) -> bytes:
 
 def _glance(path: Path, size_bytes: int | None) -> Damage | None:
     """What a look at the first bytes and at the size tells."""
-    try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            return Damage(why="is not a file", keep=True)
-        head = _head(path)
-    except FileNotFoundError:
-        return Damage(why="is missing", missing=True)
-    except OSError as exc:
-        return Damage(why=f"cannot be read: {exc.strerror}", keep=True)
-    if damage := _impostor(head):
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        return Damage(why="is not a file", keep=True)
+    if damage := _impostor(_head(path)):
         return damage
     return None if size_bytes is None else _size_damage(status.st_size, size_bytes)
 
@@ -173,8 +175,6 @@ def _voice_config_damage(path: Path) -> Damage | None:
         config = json.loads(path.read_bytes())
     except ValueError:
         return Damage(why="is not JSON", keep=True)
-    except OSError as exc:
-        return Damage(why=f"cannot be read: {exc.strerror}", keep=True)
     audio = config.get("audio") if isinstance(config, dict) else None
     rate = audio.get("sample_rate") if isinstance(audio, dict) else None
     if type(rate) is not int or rate < 1 or not isinstance(config.get("phoneme_id_map"), dict):

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _POLL_S = 0.2
 _COPY_BYTES = 1 << 20
 _BROKEN = re.compile(r"connection broken by '(.*)': /")
+_NONE = re.compile(r"requirement (\S+) \(from versions: none\)")
 
 
 def needed_bytes(source: CopySource | RewriteSource, files: Sequence[ModelFile]) -> int:
@@ -156,6 +157,9 @@ def _reason(log_text: str, code: int) -> str:
     if broken := _BROKEN.search(log_text):
         # The innermost of the nested errors says it: "[Errno 111] Connection refused".
         return "it cannot be reached: " + broken[1].rsplit(": ", 1)[-1].strip("')")
+    if none := _NONE.search(log_text):
+        # An untrusted certificate or host also looks like this; pip tells it only when asked.
+        return f"pip finds no such wheel; `{sys.executable} -m pip download {none[1]}` tells more"
     errors = [line for line in log_text.splitlines() if line.startswith("ERROR:")]
     return errors[-1].removeprefix("ERROR:").strip() if errors else f"pip ended with code {code}"
 

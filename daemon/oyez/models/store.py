@@ -273,7 +273,7 @@ def _foreign(path: Path) -> ModelState:
     return ModelState(
         name=str(path),
         kind=_foreign_kind(path),
-        size_bytes=path.stat().st_size if path.is_file() else 0,
+        size_bytes=0 if damage else path.stat().st_size,
         licence="unknown",
         languages=(),
         description="a file of your own; only its form can be checked",

@@ -1,0 +1,1 @@
+"""Sound devices and files behind one pair of Protocols, and pure sample arithmetic."""

@@ -1,0 +1,1 @@
+"""What an owner looks at: receipts and the console."""

@@ -1,0 +1,106 @@
+"""What happens to each period on the audio thread, from raw bytes to flagged 16 kHz blocks.
+
+Level and clipping are measured first, on the samples as the card delivers them: resampling
+rounds flat tops off, so that afterwards no clipping can be seen any more.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+import soxr
+
+from oyez.audio import pcm
+from oyez.messages import BLOCK_FRAMES, RATE_HZ, Pcm16, PcmFloat
+from oyez.rt.ring import Flag
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SWITCH_RATIO = 4.0
+"""Another channel takes over when its smoothed power is 6 dB above the present one's."""
+POWER_SMOOTHING = 0.05
+"""Share of the newest period in a channel's smoothed power: 0.4 s at 20 ms a period."""
+
+
+class BlockVad(Protocol):
+    """Decides for one block of int16 [BLOCK_FRAMES] whether it is speech, in constant time."""
+
+    def is_speech(self, block: Pcm16) -> bool:
+        """Whether the block sounds like speech."""
+        ...
+
+
+class Block(NamedTuple):
+    """One block: int16 [BLOCK_FRAMES], its ``Flag`` bits, its peak as delivered, in [0, 1]."""
+
+    samples: Pcm16
+    flags: int
+    peak: float
+
+
+class FrontEnd:
+    """Turns periods of any rate, format and number of channels into blocks. Audio thread only."""
+
+    def __init__(self, stream: pcm.StreamFormat, vad: BlockVad) -> None:
+        self._stream = stream
+        self._vad = vad
+        self._channel = 0
+        self._power = np.zeros(stream.channels, np.float64)
+        self._resampler = (
+            None
+            if stream.rate_hz == RATE_HZ
+            else soxr.ResampleStream(stream.rate_hz, RATE_HZ, 1, dtype="float32", quality="MQ")
+        )
+        self._rest = np.zeros(0, np.float32)
+        self._peak = 0.0
+        self._clipped = False
+
+    def process(self, raw: bytes | memoryview, *, gated: bool) -> Iterator[Block]:
+        """The blocks that this period completes; what is left over waits for the next period."""
+        frames = pcm.decode(raw, self._stream)
+        if not len(frames):
+            return iter(())
+        mono = frames[:, self._measure(frames)]
+        if self._resampler is not None:
+            mono = self._resampler.resample_chunk(np.ascontiguousarray(mono))
+        return self._blocks(mono, gated=gated)
+
+    def flush(self) -> Iterator[Block]:
+        """The end of a finite source: what the resampler and the last block still hold."""
+        if self._resampler is not None:
+            tail = self._resampler.resample_chunk(np.zeros(0, np.float32), last=True)
+            yield from self._blocks(tail, gated=False)
+        if len(self._rest):
+            yield from self._blocks(
+                np.zeros(BLOCK_FRAMES - len(self._rest), np.float32), gated=False
+            )
+
+    def _measure(self, frames: PcmFloat) -> int:
+        """Note peak and clipping, and return the channel to listen to.
+
+        The loudest over time is the live one: a dead channel beside it would halve the level if
+        the two were averaged, and channels of one microphone in two phases would cancel out.
+        """
+        peaks = np.abs(frames).max(axis=0)
+        power = np.square(frames, dtype=np.float64).mean(axis=0)
+        self._power += POWER_SMOOTHING * (power - self._power)
+        best = int(self._power.argmax())
+        if self._power[best] > SWITCH_RATIO * self._power[self._channel]:
+            self._channel = best
+        peak = float(peaks[self._channel])
+        self._peak = max(self._peak, peak)
+        self._clipped |= peak >= self._stream.sample_format.full_scale
+        return self._channel
+
+    def _blocks(self, mono: PcmFloat, *, gated: bool) -> Iterator[Block]:
+        joined = np.concatenate((self._rest, mono))
+        whole = len(joined) // BLOCK_FRAMES * BLOCK_FRAMES
+        self._rest = joined[whole:]
+        for samples in pcm.to_pcm16(joined[:whole]).reshape(-1, BLOCK_FRAMES):
+            # The VAD runs on gated blocks too: its noise estimate must not jump afterwards.
+            flags = Flag.SPEECH * self._vad.is_speech(samples)
+            flags |= Flag.GATED * gated | Flag.CLIPPED * self._clipped
+            yield Block(samples, int(flags), self._peak)
+            self._peak, self._clipped = 0.0, False

@@ -1,0 +1,1 @@
+"""Finding, reading and making speech: engines behind Protocols, and pure decisions."""

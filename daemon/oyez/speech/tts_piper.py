@@ -1,0 +1,88 @@
+"""Piper: makes speech out of text, a sentence at a time. Owned by one thread."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from oyez.errors import EngineError, MissingLibraryError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from oyez.messages import PcmFloat
+
+_SPACE = re.compile(r"\s+")
+
+
+class PiperSynthesizer:
+    """Implements ``engines.Synthesizer``.
+
+    Args:
+        model: an ``.onnx`` voice with its ``.onnx.json`` beside it, verified before.
+        volume_db: gain in dB on the voice's own level.
+        threads: inference threads, which do not spin when they have nothing to do.
+    """
+
+    def __init__(self, model: Path, *, volume_db: float, threads: int) -> None:
+        try:
+            import onnxruntime  # noqa: PLC0415 - optional, and slow to import
+            import piper  # noqa: PLC0415
+        except ImportError as error:
+            raise MissingLibraryError(
+                "piper-tts", "speaking", remedy="install the package piper-tts"
+            ) from error
+        # PiperVoice.load would build the session with ONNX Runtime's own thread count, whose
+        # threads spin and so take the cores from the audio thread and from whisper.
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        options.log_severity_level = 3
+        try:
+            config = piper.config.PiperConfig.from_dict(
+                json.loads(model.with_name(model.name + ".json").read_text("utf-8"))
+            )
+            session = onnxruntime.InferenceSession(
+                str(model), sess_options=options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:
+            raise EngineError(
+                f"Piper cannot load {model}: {error}", remedy="fetch the voice again"
+            ) from error
+        self._voice = piper.PiperVoice(session=session, config=config)
+        # normalize_audio would scale each sentence by itself: a quiet ending becomes a scratch.
+        volume = float(10 ** (volume_db / 20))
+        self._lively = piper.SynthesisConfig(normalize_audio=False, volume=volume)
+        self._steady = piper.SynthesisConfig(
+            normalize_audio=False, volume=volume, noise_scale=0.0, noise_w_scale=0.0
+        )
+        self.rate_hz = int(config.sample_rate)
+
+    def speak(self, text: str, *, steady: bool = False) -> Iterator[PcmFloat]:
+        """See ``engines.Synthesizer``: a piece a sentence."""
+        speakable = speakable_text(text)
+        if not speakable:
+            return
+        try:
+            for piece in self._voice.synthesize(
+                speakable, self._steady if steady else self._lively
+            ):
+                yield np.ascontiguousarray(piece.audio_float_array, np.float32).reshape(-1)
+        except Exception as error:
+            raise EngineError(f"Piper failed: {error}") from error
+
+
+def speakable_text(text: str) -> str:
+    """The text as Piper takes it: one line, and ``[[`` no longer means raw phonemes.
+
+    Empty when it holds nothing that can be said; Piper would fail on it.
+    """
+    plain = "".join(" " if unicodedata.category(c)[0] == "C" else c for c in text)
+    plain = _SPACE.sub(" ", plain.replace("[[", "[ [").replace("]]", "] ]")).strip()
+    return plain if any(c.isalnum() for c in plain) else ""
