@@ -111,14 +111,19 @@ check_venv() {
   check_space "$folder" "$1"
 }
 
+# free_mb FOLDER
+free_mb() {
+  df --block-size=1M --output=avail -- "$1" | tail -n 1 | tr -d ' '
+}
+
 # check_space FOLDER KIND
 check_space() {
-  local needed_mb=$RUN_SPACE_MB free_mb
+  local needed_mb=$RUN_SPACE_MB free
   [[ $2 == run ]] || needed_mb=$DEV_SPACE_MB
   [[ ! -f $state/$2.stamp ]] || needed_mb=100 # most of it is there
-  free_mb=$(df --block-size=1M --output=avail -- "$1" | tail -n 1)
-  ((free_mb >= needed_mb)) || fail "$EXIT_DISK" \
-    "the disk is too full: $1 has ${free_mb// /} MB free, set-up needs $needed_mb MB" \
+  free=$(free_mb "$1")
+  ((free >= needed_mb)) || fail "$EXIT_DISK" \
+    "the disk is too full: $1 has $free MB free, set-up needs $needed_mb MB" \
     "free some space, or put the environment on another disk: OYEZ_VENV=/path/to/venv $program"
 }
 
@@ -197,7 +202,8 @@ pip_install() {
 explain_pip_failure() {
   put_stamps_back
   show_log
-  if logged 'No space left on device|Disk quota exceeded'; then
+  # Where the disk is full, the log may not say so: it could not be written either.
+  if logged 'No space left on device|Disk quota exceeded' || (($(free_mb "$state") < 10)); then
     fail "$EXIT_DISK" "the disk is full: the Python packages cannot be installed" \
       "free some space, or put the environment on another disk: OYEZ_VENV=/path/to/venv $program"
   elif logged 'DO NOT MATCH THE HASHES'; then

@@ -177,6 +177,13 @@ def test_what_pip_says_is_told_in_short_with_a_remedy(
     assert pip_says.splitlines()[-1].strip() in ended.stderr
 
 
+def test_a_disk_so_full_that_the_log_could_not_say_it_is_still_named(checkout: Checkout) -> None:
+    checkout.fake("df", "printf 'Avail\\n    0\\n'")
+    ended = checkout.bash("claim_venv; step installing; explain_pip_failure")
+    assert ended.returncode == DISK
+    assert "the disk is full" in ended.stderr
+
+
 def pip_that(checkout: Checkout, script: str) -> None:
     asked_too = f'echo "$@" >>"{checkout.tools}/asked"\n{script}'
     checkout.fake("python", asked_too, folder=checkout.root / ".venv" / "bin")

@@ -29,14 +29,32 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-def test_the_wheel_holds_the_code_and_every_file_of_the_shipped_configuration(wheel: Path) -> None:
+def test_an_installed_package_finds_every_file_of_the_shipped_configuration(
+    wheel: Path, tmp_path: Path
+) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        names = set(archive.namelist())
-    assert "oyez/errors.py" in names
-    shipped = {f"oyez/config/{path.name}" for path in (PROJECT / "config").iterdir()}
-    assert "oyez/config/oyez.yaml" in shipped
-    assert shipped <= names
-    assert not [name for name in names if name.startswith(("tests/", "scripts/", "daemon/"))]
+        archive.extractall(tmp_path)
+    names = sorted(path.name for path in (PROJECT / "config").iterdir())
+    assert "oyez.yaml" in names
+    script = (
+        "import sys; from oyez.places import shipped; print(*map(shipped, sys.argv[1:]), sep='\\n')"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", script, *names],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path)},
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.splitlines()
+    assert [path.rpartition("/")[2] for path in found] == names
+    assert all(path.startswith(f"{tmp_path}/oyez/") for path in found)
+
+
+def test_the_wheel_holds_nothing_but_the_package(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        folders = {name.partition("/")[0] for name in archive.namelist()}
+    assert {folder.partition("-")[0] for folder in folders} == {"oyez"}
 
 
 def test_the_wheel_brings_the_command_and_the_licence(wheel: Path) -> None:
