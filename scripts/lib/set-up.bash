@@ -155,7 +155,9 @@ work() {
   ) &
   child=$!
   while kill -0 "$child" 2>/dev/null; do
-    [[ ! -t 2 ]] || printf '\r  %s packages' "$(this_step | grep -c '^Collecting ')" >&2
+    if [[ -t 2 ]] && logged '^Collecting '; then
+      printf '\r  %s packages' "$(grep -c '^Collecting ' <<<"$(this_step)")" >&2
+    fi
     sleep 0.2
   done
   wait "$child" || status=$?
