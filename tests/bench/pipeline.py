@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
 OYEZ = (sys.executable, "-m", "oyez")
 
@@ -61,8 +62,15 @@ def stream(recording: Path, *, config: Path | None, paced: bool) -> list[Receipt
     Raises:
         PipelineError: the product failed.
     """
-    arguments = ["run", "--input", str(recording), "--json", *_config(config)]
-    return receipts(_run([*arguments, *([] if paced else ["--unpaced"])]))
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = running(recording, Path(folder) / "answer.wav", config=config)
+        return receipts(_run([*arguments, *([] if paced else ["--unpaced"])]))
+
+
+def running(recording: Path, answer: Path, *, config: Path | None) -> list[str]:
+    """The arguments for a run with a recording as microphone and a WAV as speaker."""
+    files = ["--input", str(recording), "--output", str(answer)]
+    return ["run", "--json", *files, *_config(config)]
 
 
 def transcribe(recordings: Sequence[Path], *, config: Path | None) -> list[str]:

@@ -77,8 +77,7 @@ def _once(recording: Path, config: Path | None) -> dict[str, float]:
 @contextmanager
 def _running(recording: Path, config: Path | None) -> Iterator[subprocess.Popen[str]]:
     """The daemon with the recording as its microphone; killed if it is still there at the end."""
-    arguments = ["run", "--input", str(recording), "--json"]
-    arguments += [] if config is None else ["--config", str(config)]
+    arguments = pipeline.running(recording, recording.with_name("answer.wav"), config=config)
     with (
         tempfile.TemporaryFile("w+") as talk,
         subprocess.Popen(

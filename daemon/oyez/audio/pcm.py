@@ -79,7 +79,8 @@ class StreamFormat:
 def decode(raw: bytes | memoryview, stream: StreamFormat) -> PcmFloat:
     """Interleaved bytes as float32 [frames, channels] in [-1, 1]; a torn last frame is left off.
 
-    Floats that are not finite become 0, since one NaN would poison every filter behind it.
+    Floats that are not finite become 0, since one NaN would poison every filter behind it; those
+    beyond full scale are clipped.
     """
     whole = len(raw) // stream.frame_bytes * stream.frame_bytes
     raw = raw[:whole]
@@ -97,7 +98,8 @@ def decode(raw: bytes | memoryview, stream: StreamFormat) -> PcmFloat:
         case SampleFormat.S32:
             samples = np.frombuffer(raw, "<i4").astype(np.float32) / np.float32(2**31)
         case SampleFormat.FLOAT:
-            samples = np.nan_to_num(np.frombuffer(raw, "<f4"), posinf=0, neginf=0)
+            floats = np.nan_to_num(np.frombuffer(raw, "<f4"), posinf=0, neginf=0)
+            samples = np.clip(floats, -1, 1)
     return samples.reshape(-1, stream.channels)
 
 

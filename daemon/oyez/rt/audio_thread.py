@@ -74,8 +74,6 @@ class AudioThread(threading.Thread):
                 self._speak()
         except Exception as error:  # noqa: BLE001 - the thread's top: main reports it
             self._main.post(ThreadFailed(thread=self.name, error=error))
-        finally:
-            self._heard.end()
 
     def _hear(self) -> None:
         period = self._capture.read()

@@ -12,6 +12,9 @@ tested in microseconds.
                                │                             v    │
                                └─ ONSET_GAP silent ─> idle   continuing ─ hangover silent ─> idle
 
+Voiced blocks that are so sparse that they fill the maximum length without being believed are a
+blip like any other.
+
 Nothing is heard twice and nothing lost: an utterance's pre-roll reaches back at most to the end of
 the one before, and one that is cut at the maximum length goes on in the next without a gap.
 """
@@ -40,9 +43,9 @@ class _State(Enum):
     CONTINUING = auto()
 
 
-def to_blocks(duration_ms: float) -> int:
+def to_blocks(duration_ms: int) -> int:
     """A duration in whole blocks, rounded up."""
-    return -(-int(duration_ms) // BLOCK_MS)
+    return -(-duration_ms // BLOCK_MS)
 
 
 class Endpointer:
@@ -62,7 +65,8 @@ class Endpointer:
         self._hangover = max(1, to_blocks(hangover_ms))
         self._min_speech = max(1, to_blocks(min_speech_ms))
         # At least long enough that an utterance of the minimum can end by silence.
-        self._max = max(to_blocks(max_utterance_ms), self._min_speech + self._hangover + 1)
+        least = self._pre_roll + self._min_speech + self._hangover
+        self._max = max(to_blocks(max_utterance_ms), least)
         self._onset_gap = to_blocks(ONSET_GAP_MS)
         self._state = _State.IDLE
         self._block = 0
@@ -78,9 +82,7 @@ class Endpointer:
         """The index of the block that ``process`` expects."""
         return self._block
 
-    def process(  # noqa: PLR0911 - one return for each transition in the picture above
-        self, *, speech: bool, gated: bool = False
-    ) -> list[Event]:
+    def process(self, *, speech: bool, gated: bool = False) -> list[Event]:
         """Take the next block.
 
         ``gated`` says that the device itself was speaking: the block is silence that no utterance
@@ -90,23 +92,21 @@ class Endpointer:
             return self._gate()
         block = self._block
         self._block += 1
-        if speech:
-            self._hear_voice(block)
+        events: list[Event] = []
+        if speech and self._hear_voice(block):
+            events.append(self._start())
         silent = block - self._last_voiced
+        full = self._block - self._begin >= self._max
         match self._state:
-            case _State.ONSET if self._voiced >= self._min_speech:
-                return [self._start()]
-            case _State.ONSET if silent >= self._onset_gap:
-                return self._abandon()
+            case _State.ONSET if silent >= self._onset_gap or full:
+                events += self._abandon()
             case _State.SPEAKING if silent >= self._hangover:
-                return self._end(EndReason.SILENCE)
-            case _State.SPEAKING if self._block - self._begin >= self._max:
-                return self._split()
-            case _State.CONTINUING if speech:
-                return [self._start()]
+                events += self._end(EndReason.SILENCE)
+            case _State.SPEAKING if full:
+                events += self._split()
             case _State.CONTINUING if silent >= self._hangover:
                 self._state = _State.IDLE
-        return []
+        return events
 
     def flush(self, reason: EndReason) -> list[Event]:
         """End what is open, for a reason that is not in the sound."""
@@ -124,7 +124,8 @@ class Endpointer:
         self._block = self._floor = block
         return events
 
-    def _hear_voice(self, block: int) -> None:
+    def _hear_voice(self, block: int) -> bool:
+        """Count a voiced block; whether somebody is now believed to have begun to speak."""
         match self._state:
             case _State.IDLE:
                 self._state = _State.ONSET
@@ -135,6 +136,9 @@ class Endpointer:
                 self._first_voiced = block
         self._last_voiced = block
         self._voiced += 1
+        return self._state is _State.CONTINUING or (
+            self._state is _State.ONSET and self._voiced >= self._min_speech
+        )
 
     def _gate(self) -> list[Event]:
         events = self.flush(EndReason.GATED)
