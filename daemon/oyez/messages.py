@@ -185,6 +185,25 @@ class AnswerMark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceOpened:
+    """A card was opened; ``complaints`` are the wishes that its driver did not grant."""
+
+    direction: str
+    handle: str
+    complaints: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceLost:
+    """A card cannot be used, or no longer; the device's thread goes on trying."""
+
+    direction: str
+    device: str
+    fault: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadFailed:
     """A thread ended with an error: main reports it and ends the daemon."""
 

@@ -35,7 +35,7 @@ def hear(path: Path, vad: BlockVad) -> tuple[Pcm16, bool]:
         InputError, NotFoundError: it cannot be read.
     """
     with contextlib.closing(Recording(path)) as recording:
-        blocks = list(_blocks(recording, FrontEnd(recording.stream, vad)))
+        blocks = list(_blocks(recording, FrontEnd(vad)))
     samples = np.concatenate([block.samples for block in blocks] or [np.zeros(0, np.int16)])
     return samples, any(block.flags & Flag.SPEECH for block in blocks)
 
@@ -43,7 +43,7 @@ def hear(path: Path, vad: BlockVad) -> tuple[Pcm16, bool]:
 def _blocks(recording: Recording, front_end: FrontEnd) -> Iterator[Block]:
     period_frames = max(1, recording.stream.rate_hz * PERIOD_MS // 1000)
     while raw := recording.read(period_frames):
-        yield from front_end.process(raw, gated=False)
+        yield from front_end.process(raw, recording.stream, gated=False)
     yield from front_end.flush()
 
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from oyez.messages import Pcm16, PcmFloat
 
 SILENCE_DBFS = -120.0
@@ -24,6 +26,8 @@ class SampleFormat(StrEnum):
 
     U8 = "U8"
     S16 = "S16_LE"
+    S24 = "S24_LE"
+    """24 bits in the lower three of four bytes."""
     S24_3 = "S24_3LE"
     """24 bits in three bytes."""
     S32 = "S32_LE"
@@ -43,6 +47,7 @@ class SampleFormat(StrEnum):
 _SAMPLE_BYTES = {
     SampleFormat.U8: 1,
     SampleFormat.S16: 2,
+    SampleFormat.S24: 4,
     SampleFormat.S24_3: 3,
     SampleFormat.S32: 4,
     SampleFormat.FLOAT: 4,
@@ -53,6 +58,7 @@ _SAMPLE_BYTES = {
 _FULL_SCALE = {
     SampleFormat.U8: 127 / 128,
     SampleFormat.S16: 32767 / 32768,
+    SampleFormat.S24: 8388607 / 8388608,
     SampleFormat.S24_3: 8388607 / 8388608,
     SampleFormat.S32: 8388607 / 8388608,
     SampleFormat.FLOAT: 1.0,
@@ -90,17 +96,49 @@ def decode(raw: bytes | memoryview, stream: StreamFormat) -> PcmFloat:
             samples = (np.frombuffer(raw, np.uint8).astype(np.float32) - 128) / np.float32(2**7)
         case SampleFormat.S16:
             samples = np.frombuffer(raw, "<i2").astype(np.float32) / np.float32(2**15)
+        case SampleFormat.S24:
+            # What the fourth byte holds is not defined: shifting it out makes the sign as well.
+            words = np.frombuffer(raw, "<i4") << 8
+            samples = words.astype(np.float32) / np.float32(2**31)
         case SampleFormat.S24_3:
             parts = np.frombuffer(raw, np.uint8).reshape(-1, 3)
-            words = np.zeros((len(parts), 4), np.uint8)
-            words[:, 1:] = parts  # into the upper three bytes, so that the sign comes along
-            samples = (words.view("<i4")[:, 0] >> 8).astype(np.float32) / np.float32(2**23)
+            padded = np.zeros((len(parts), 4), np.uint8)
+            padded[:, 1:] = parts  # into the upper three bytes, so that the sign comes along
+            samples = padded.view("<i4")[:, 0].astype(np.float32) / np.float32(2**31)
         case SampleFormat.S32:
             samples = np.frombuffer(raw, "<i4").astype(np.float32) / np.float32(2**31)
         case SampleFormat.FLOAT:
             floats = np.nan_to_num(np.frombuffer(raw, "<f4"), posinf=0, neginf=0)
             samples = np.clip(floats, -1, 1)
     return samples.reshape(-1, stream.channels)
+
+
+def encode(samples: PcmFloat, stream: StreamFormat) -> bytes:
+    """Mono float32 [frames], clipped to [-1, 1], as interleaved bytes, the same in each channel."""
+    # As doubles: float32 cannot say the largest integer of 32 bits.
+    clipped = np.clip(samples.astype(np.float64), -1, 1)
+    mono: npt.NDArray[np.generic]
+    match stream.sample_format:
+        case SampleFormat.U8:
+            mono = np.clip(np.rint(clipped * 2**7) + 128, 0, 255).astype(np.uint8)
+        case SampleFormat.S16:
+            mono = _whole(clipped, 16).astype("<i2")
+        case SampleFormat.S24:
+            mono = _whole(clipped, 24).astype("<i4")
+        case SampleFormat.S24_3:
+            bytes_of = _whole(clipped, 24).astype("<i4").view(np.uint8).reshape(-1, 4)[:, :3]
+            return np.repeat(bytes_of[:, None, :], stream.channels, axis=1).tobytes()
+        case SampleFormat.S32:
+            mono = _whole(clipped, 32).astype("<i4")
+        case SampleFormat.FLOAT:
+            mono = clipped.astype("<f4")
+    return np.repeat(mono, stream.channels).tobytes()
+
+
+def _whole(clipped: npt.NDArray[np.float64], bits: int) -> npt.NDArray[np.float64]:
+    scale = 2.0 ** (bits - 1)
+    rounded: npt.NDArray[np.float64] = np.clip(np.rint(clipped * scale), -scale, scale - 1)
+    return rounded
 
 
 def to_pcm16(samples: PcmFloat) -> Pcm16:

@@ -117,6 +117,10 @@ class PortAudioPlayback:
         self.description = str(found["name"])
         self.latency_ms = float(self._stream.latency) * 1000
 
+    def wanted_frames(self, heard_s: float) -> int:
+        """See ``ports.Playback``: as much as was heard; ``write`` then waits for room."""
+        return round(heard_s * self.rate_hz)
+
     def write(self, samples: PcmFloat, spoken_frames: int) -> None:  # noqa: ARG002 - silence too
         """See ``ports.Playback``."""
         frames = np.repeat(to_pcm16(samples), self._channels)

@@ -14,10 +14,15 @@ if TYPE_CHECKING:
 
 
 class Period(NamedTuple):
-    """What one ``read`` gave: interleaved bytes, and whether sound was lost before them."""
+    """What one ``read`` gave: interleaved bytes in the capture's ``stream``, any number of them.
+
+    ``overrun`` says that the driver reported lost sound; ``lost_s`` how much time before these
+    bytes was not heard, as far as the port can tell.
+    """
 
     raw: bytes | memoryview
     overrun: bool
+    lost_s: float = 0.0
 
 
 class Capture(Protocol):
@@ -25,7 +30,7 @@ class Capture(Protocol):
 
     @property
     def stream(self) -> StreamFormat:
-        """What is really delivered (not what was asked for)."""
+        """What is really delivered (not what was asked for); may change from read to read."""
         ...
 
     @property
@@ -82,8 +87,15 @@ class Playback(Protocol):
         """What it is, for a person."""
         ...
 
+    def wanted_frames(self, heard_s: float) -> int:
+        """How many frames ``write`` should be given now, after ``heard_s`` more were heard.
+
+        Asked again after each ``write`` with 0, until it wants none.
+        """
+        ...
+
     def write(self, samples: PcmFloat, spoken_frames: int) -> None:
-        """Play one period: float32 [n]; its first ``spoken_frames`` are speech, the rest silence.
+        """Play so much: float32 [n]; its first ``spoken_frames`` are speech, the rest silence.
 
         Raises:
             AudioDeviceError: the device failed.

@@ -239,9 +239,13 @@ class WavPlayback:
         if path.is_dir():
             raise OutputError(f"{path} is a folder", remedy="name a file")
         with self._errors_named():
-            self._file = self._part.open("wb")  # noqa: SIM115 - open until close()
+            self._file = self._part.open("wb")
             self._wave = wave.open(self._file, "wb")
             self._wave.setparams((1, 2, rate_hz, 0, "NONE", ""))
+
+    def wanted_frames(self, heard_s: float) -> int:
+        """See ``ports.Playback``: as much as was heard."""
+        return round(heard_s * self.rate_hz)
 
     def write(self, samples: PcmFloat, spoken_frames: int) -> None:
         """See ``ports.Playback``."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from oyez.messages import AnswerMark, ThreadFailed
+from oyez.messages import RATE_HZ, AnswerMark, ThreadFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,14 +51,10 @@ class AudioThread(threading.Thread):
         self._spoken = spoken
         self._main = main
         self._stopping = False
-        self._gate_periods = 0
-        self._gate_tail_periods = 0
-        if playback is not None:
-            period_s = capture.period_frames / capture.stream.rate_hz
-            self._out = np.zeros(round(period_s * playback.rate_hz), np.float32)
-            if gate and playback.audible:
-                tail_s = (playback.latency_ms + REVERB_MS) / 1000
-                self._gate_tail_periods = int(tail_s / period_s) + 1
+        self._out = np.zeros(0, np.float32)
+        self._gate = gate and playback is not None and playback.audible
+        self._gate_until_s = 0.0
+        self._heard_s = 0.0
         self.overruns = 0
         """How often the driver reported that sound was lost because it was not fetched in time."""
 
@@ -70,35 +66,50 @@ class AudioThread(threading.Thread):
         """The loop; an error is stored, told to main, and ends the thread."""
         try:
             while not self._stopping:
-                self._hear()
-                self._speak()
+                self._speak(self._hear())
         except Exception as error:  # noqa: BLE001 - the thread's top: main reports it
             self._main.post(ThreadFailed(thread=self.name, error=error))
 
-    def _hear(self) -> None:
+    def _hear(self) -> float:
+        """Hear a period; how many seconds it was."""
         period = self._capture.read()
+        stream = self._capture.stream
         if period is None:
             if not self._heard.ended:
                 self._keep(self._front_end.flush())
                 self._heard.end()
-            return
+            return self._capture.period_frames / stream.rate_hz
         self.overruns += period.overrun
-        self._keep(self._front_end.process(period.raw, gated=self._gate_periods > 0))
+        gated = self._heard_s < self._gate_until_s
+        if period.lost_s:
+            self._keep(self._front_end.lose(period.lost_s, gated=gated))
+        if period.raw:
+            self._keep(self._front_end.process(period.raw, stream, gated=gated))
+        heard_s = period.lost_s + len(period.raw) / stream.frame_bytes / stream.rate_hz
+        self._heard_s += heard_s
+        return heard_s
 
     def _keep(self, blocks: Iterable[Block]) -> None:
         for block in blocks:
             self._heard.write(block.samples, block.flags, block.peak)
 
-    def _speak(self) -> None:
+    def _speak(self, heard_s: float) -> None:
+        """Give the speaker what it wants now."""
         if self._playback is None or self._spoken is None:
             return
-        count = self._spoken.read(self._out)
-        self._playback.write(self._out, count)
-        while (mark := self._spoken.passed()) is not None:
-            self._main.post(
-                AnswerMark(number=mark.number, last=mark.last, frame=self._heard.head_frame)
-            )
-        if count:
-            self._gate_periods = self._gate_tail_periods
-        elif self._gate_periods:
-            self._gate_periods -= 1
+        while frames := self._playback.wanted_frames(heard_s):
+            if frames != len(self._out):
+                self._out = np.zeros(frames, np.float32)
+            count = self._spoken.read(self._out)
+            self._playback.write(self._out, count)
+            self._tell_marks(self._playback.latency_ms)
+            if count and self._gate:
+                tail_s = (self._playback.latency_ms + REVERB_MS) / 1000
+                self._gate_until_s = self._heard_s + tail_s
+            heard_s = 0.0
+
+    def _tell_marks(self, latency_ms: float) -> None:
+        """Tell main which marks were passed, and at which frame they can be heard."""
+        while self._spoken is not None and (mark := self._spoken.passed()) is not None:
+            frame = self._heard.head_frame + round(latency_ms * RATE_HZ / 1000)
+            self._main.post(AnswerMark(number=mark.number, last=mark.last, frame=frame))

@@ -22,6 +22,10 @@ SWITCH_RATIO = 4.0
 """Another channel takes over when its smoothed power is 6 dB above the present one's."""
 POWER_SMOOTHING = 0.05
 """Share of the newest period in a channel's smoothed power: 0.4 s at 20 ms a period."""
+DC_SMOOTHING = 0.02
+"""Share of the newest period's mean in the offset: 1 s at 20 ms a period, below any speech."""
+MIN_DC = 0.003
+"""A smaller offset (-50 dBFS) harms nothing, and sound without one stays as it was delivered."""
 
 
 class BlockVad(Protocol):
@@ -43,29 +47,44 @@ class Block(NamedTuple):
 class FrontEnd:
     """Turns periods of any rate, format and number of channels into blocks. Audio thread only."""
 
-    def __init__(self, stream: pcm.StreamFormat, vad: BlockVad) -> None:
-        self._stream = stream
+    def __init__(self, vad: BlockVad) -> None:
         self._vad = vad
+        self._stream: pcm.StreamFormat | None = None
+        self._resampler: soxr.ResampleStream | None = None
         self._channel = 0
-        self._power = np.zeros(stream.channels, np.float64)
-        self._resampler = (
-            None
-            if stream.rate_hz == RATE_HZ
-            else soxr.ResampleStream(stream.rate_hz, RATE_HZ, 1, dtype="float32", quality="MQ")
-        )
+        self._power = np.zeros(0, np.float64)
+        self._dc = 0.0
+        self._dc_periods = 0
         self._rest = np.zeros(0, np.float32)
+        self._lost_s = 0.0
+        self._flags = Flag(0)
         self._peak = 0.0
-        self._clipped = False
 
-    def process(self, raw: bytes | memoryview, *, gated: bool) -> Iterator[Block]:
+    def process(
+        self, raw: bytes | memoryview, stream: pcm.StreamFormat, *, gated: bool
+    ) -> Iterator[Block]:
         """The blocks that this period completes; what is left over waits for the next period."""
-        frames = pcm.decode(raw, self._stream)
+        if stream != self._stream:
+            self._tune(stream)
+        frames = pcm.decode(raw, stream)
         if not len(frames):
-            return iter(())
-        mono = frames[:, self._measure(frames)]
+            return
+        mono = self._without_dc(frames[:, self._measure(frames)])
         if self._resampler is not None:
             mono = self._resampler.resample_chunk(np.ascontiguousarray(mono))
-        return self._blocks(mono, gated=gated)
+        yield from self._blocks(mono, gated=gated)
+
+    def lose(self, lost_s: float, *, gated: bool) -> Iterator[Block]:
+        """The blocks that stand for time that was not heard: silence, flagged as lost."""
+        self._lost_s += lost_s
+        frames = int(self._lost_s * RATE_HZ)
+        self._lost_s -= frames / RATE_HZ
+        # A step at a time: a long absence must not be one long piece of work.
+        while frames > 0:
+            step = min(frames, BLOCK_FRAMES)
+            frames -= step
+            self._flags |= Flag.LOST
+            yield from self._blocks(np.zeros(step, np.float32), gated=gated)
 
     def flush(self) -> Iterator[Block]:
         """The end of a finite source: what the resampler and the last block still hold."""
@@ -76,6 +95,30 @@ class FrontEnd:
             yield from self._blocks(
                 np.zeros(BLOCK_FRAMES - len(self._rest), np.float32), gated=False
             )
+
+    def _tune(self, stream: pcm.StreamFormat) -> None:
+        """Begin with another stream: another card, or one that was opened anew."""
+        self._stream = stream
+        self._channel = 0
+        self._power = np.zeros(stream.channels, np.float64)
+        self._dc = 0.0
+        self._dc_periods = 0
+        self._resampler = (
+            None
+            if stream.rate_hz == RATE_HZ
+            else soxr.ResampleStream(stream.rate_hz, RATE_HZ, 1, dtype="float32", quality="MQ")
+        )
+
+    def _without_dc(self, mono: PcmFloat) -> PcmFloat:
+        """Take a constant offset away, where there is one; without steps between periods."""
+        before = self._dc
+        self._dc_periods += 1
+        share = max(DC_SMOOTHING, 1 / self._dc_periods)
+        self._dc += share * (float(mono.mean()) - before)
+        if max(abs(before), abs(self._dc)) < MIN_DC:
+            return mono
+        offset: PcmFloat = np.linspace(before, self._dc, len(mono), dtype=np.float32)
+        return mono - offset
 
     def _measure(self, frames: PcmFloat) -> int:
         """Note peak and clipping, and return the channel to listen to.
@@ -91,7 +134,8 @@ class FrontEnd:
             self._channel = best
         peak = float(peaks[self._channel])
         self._peak = max(self._peak, peak)
-        self._clipped |= peak >= self._stream.sample_format.full_scale
+        if self._stream is not None and peak >= self._stream.sample_format.full_scale:
+            self._flags |= Flag.CLIPPED
         return self._channel
 
     def _blocks(self, mono: PcmFloat, *, gated: bool) -> Iterator[Block]:
@@ -100,7 +144,6 @@ class FrontEnd:
         self._rest = joined[whole:]
         for samples in pcm.to_pcm16(joined[:whole]).reshape(-1, BLOCK_FRAMES):
             # The VAD runs on gated blocks too: its noise estimate must not jump afterwards.
-            flags = Flag.SPEECH * self._vad.is_speech(samples)
-            flags |= Flag.GATED * gated | Flag.CLIPPED * self._clipped
+            flags = self._flags | Flag.SPEECH * self._vad.is_speech(samples) | Flag.GATED * gated
             yield Block(samples, int(flags), self._peak)
-            self._peak, self._clipped = 0.0, False
+            self._flags, self._peak = Flag(0), 0.0

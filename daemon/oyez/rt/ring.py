@@ -26,7 +26,9 @@ class Flag(IntFlag):
     GATED = 2
     """The device itself was speaking: not to be listened to."""
     CLIPPED = 4
-    """Samples reached full scale as the card delivered them."""
+    """Samples were clipped as the card delivered them."""
+    LOST = 8
+    """Some of it was never heard; there is silence in its place."""
 
 
 class FrameRing:

@@ -14,21 +14,22 @@ class WakeUp:
     """
 
     def __init__(self) -> None:
-        self._descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self.descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        """For a poll together with others; ``wait`` then takes the call back."""
         self._poll = select.poll()
-        self._poll.register(self._descriptor, select.POLLIN)
+        self._poll.register(self.descriptor, select.POLLIN)
 
     def call(self) -> None:
         """Wake the sleeper, now or at its next ``wait``."""
-        os.eventfd_write(self._descriptor, 1)
+        os.eventfd_write(self.descriptor, 1)
 
     def wait(self, timeout_ms: int | None) -> None:
         """Sleep until called, or for ``timeout_ms`` (None: for ever). One thread only."""
         if self._poll.poll(timeout_ms):
             with contextlib.suppress(BlockingIOError):
-                os.eventfd_read(self._descriptor)
+                os.eventfd_read(self.descriptor)
 
     def __del__(self) -> None:
         # With the last reference, so that no late caller can write to a number that meanwhile
         # belongs to another file.
-        os.close(self._descriptor)
+        os.close(self.descriptor)

@@ -92,7 +92,7 @@ class Crew:
         self._audio = AudioThread(
             capture=capture,
             playback=playback,
-            front_end=FrontEnd(capture.stream, engines.make_vad(settings.vad)),
+            front_end=FrontEnd(engines.make_vad(settings.vad)),
             heard=self.heard,
             spoken=spoken,
             gate=settings.audio.echo == "gate",
