@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import time
 import wave
 from typing import TYPE_CHECKING, Protocol
@@ -64,11 +65,16 @@ class Recording:
                 "soundfile", "reading recordings", remedy="install the package soundfile"
             ) from error
         _check_readable(path)
+        self._path = path
+        self._broken = soundfile.LibsndfileError
         try:
-            self._file = soundfile.SoundFile(path)
-        except (soundfile.LibsndfileError, RuntimeError) as error:
+            # As bytes, since a name need not be UTF-8. TypeError is what a file that is named
+            # .raw gets: it has no header, and nobody knows its rate.
+            self._file = soundfile.SoundFile(os.fsencode(path))
+        except (self._broken, TypeError) as error:
+            reason = getattr(error, "error_string", error)
             raise InputError(
-                f"{path} is not a recording that can be read: {error}",
+                f"{path} is not a recording that can be read: {reason}",
                 remedy="give a WAV, FLAC, Ogg or MP3 file",
             ) from error
         self._dtype, sample_format = _DELIVERED.get(
@@ -90,12 +96,23 @@ class Recording:
             raise InputError(f"{path} {problem}", remedy="is the file whole?")
 
     def read(self, frames: int) -> bytes:
-        """The next frames, see ``Source``."""
-        raw = bytes(self._file.buffer_read(frames, dtype=self._dtype))
+        """The next frames, see ``Source``.
+
+        Raises:
+            InputError: the file is damaged from here on.
+        """
+        try:
+            samples = self._file.read(frames, dtype=self._dtype)
+        except self._broken as error:
+            raise InputError(
+                f"{self._path} is damaged at {self._file.tell() / self.stream.rate_hz:.1f} s: "
+                f"{error}",
+                remedy="is the file whole?",
+            ) from error
         if self.stream.sample_format is SampleFormat.U8:
             # libsndfile widens 8 bits to the upper half of 16; back, so that clipping is seen.
-            wide = np.frombuffer(raw, "<i2")
-            return ((wide >> 8) + 128).astype(np.uint8).tobytes()
+            samples = ((samples >> 8) + 128).astype(np.uint8)
+        raw: bytes = samples.tobytes()
         return raw
 
     def close(self) -> None:
@@ -116,9 +133,15 @@ _DELIVERED = {
 
 
 def _check_readable(path: Path) -> None:
-    if not path.exists():
-        raise NotFoundError(f"there is no file {path}", remedy="check the name")
-    if not path.is_file():
+    try:
+        is_file = stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError as error:
+        raise NotFoundError(f"there is no file {path}", remedy="check the name") from error
+    except OSError as error:
+        raise NotFoundError(
+            f"{path} cannot be read: {error.strerror}", remedy="check the name and the permissions"
+        ) from error
+    if not is_file:
         raise InputError(f"{path} is not a file", remedy="give a recording, for example a WAV")
     if not os.access(path, os.R_OK):
         raise NotFoundError(f"{path} may not be read", remedy="check its permissions")
