@@ -101,6 +101,17 @@ def test_a_header_that_claims_more_than_there_is_does_no_harm(write, claimed_byt
     np.testing.assert_array_equal(whole(write(octets))[0][:, 0] * 2**15, STEPS)
 
 
+@pytest.mark.parametrize("ending", ["flac", "ogg", "mp3", "aiff"])
+def test_other_kinds_of_files_are_read_in_periods_as_they_are_in_one_piece(tmp_path, ending):
+    path = tmp_path / f"sound.{ending}"
+    noise = np.random.default_rng(1).normal(0, 0.1, 8_000).astype(np.float32)
+    soundfile.write(path, np.concatenate((tone(440, 1_000, 16_000), noise)), 16_000)
+    at_once, rate_hz = soundfile.read(path, dtype="float32", always_2d=True)
+    samples, stream = whole(path, 320)
+    assert stream.rate_hz == rate_hz
+    np.testing.assert_allclose(samples, np.clip(at_once, -1, 1), atol=1e-6)
+
+
 def test_a_codec_that_claims_whole_packets_is_read_to_its_end(tmp_path):
     # Its last packet is not full: fewer samples come than were counted.
     path = tmp_path / "phone.wav"

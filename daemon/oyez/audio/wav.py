@@ -77,6 +77,9 @@ class Recording:
                 f"{path} is not a recording that can be read: {reason}",
                 remedy="give a WAV, FLAC, Ogg or MP3 file",
             ) from error
+        # Else soundfile seeks after each read, to where it is already: an MP3 is then spoilt at
+        # each piece, since its decoder loses what it carries from frame to frame.
+        self._file.seekable = lambda: False
         self._dtype, sample_format = _DELIVERED.get(
             self._file.subtype, ("float32", SampleFormat.FLOAT)
         )
