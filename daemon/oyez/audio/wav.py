@@ -256,17 +256,17 @@ class WavPlayback:
 
     def __init__(self, path: Path, rate_hz: int) -> None:
         self._path = path
-        self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
         self.rate_hz = rate_hz
         self.description = str(path)
         self.written = False
         self._speaking = False
         self._any = False
-        if path.is_dir():
-            raise OutputError(f"{path} is a folder", remedy="name a file")
         with self._errors_named():
-            self._file = self._part.open("wb")  # noqa: SIM115 - open until close()
-            self._wave = wave.open(self._file, "wb")
+            if path.is_dir():
+                raise OutputError(f"{path} is a folder", remedy="name a file")
+            self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
+            self._file = self._part.open("wb")
+            self._wave = wave.open(self._file, "wb")  # noqa: SIM115 - open until close()
             self._wave.setparams((1, 2, rate_hz, 0, "NONE", ""))
 
     def write(self, samples: PcmFloat, spoken_frames: int) -> None:
@@ -275,9 +275,13 @@ class WavPlayback:
             self._speaking = False
             return
         with self._errors_named():
-            if self._any and not self._speaking:
-                self._wave.writeframesraw(bytes(2 * round(ANSWER_GAP_S * self.rate_hz)))
-            self._wave.writeframesraw(to_pcm16(samples[:spoken_frames]).tobytes())
+            try:
+                if self._any and not self._speaking:
+                    self._wave.writeframesraw(bytes(2 * round(ANSWER_GAP_S * self.rate_hz)))
+                self._wave.writeframesraw(to_pcm16(samples[:spoken_frames]).tobytes())
+            except OSError:
+                self.discard()  # it lacks something: it must not pass for whole at close
+                raise
         self._speaking = self._any = True
 
     def close(self) -> None:
@@ -296,8 +300,9 @@ class WavPlayback:
 
     def discard(self) -> None:
         """Leave no file, where ``close`` was not called before."""
-        with contextlib.suppress(OSError):  # a full disk: what is still buffered may be lost
-            self._file.close()
+        for opened in (self._wave, self._file):  # in this order: a wave writes when it is closed
+            with contextlib.suppress(OSError):  # a full disk: what is still buffered may be lost
+                opened.close()
         self._part.unlink(missing_ok=True)
 
     @contextlib.contextmanager
