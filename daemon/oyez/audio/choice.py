@@ -5,6 +5,7 @@ Main's thread only, at the start: what cannot work is refused before any model i
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from enum import Enum, auto
@@ -63,12 +64,14 @@ class SoundChoice:
                 remedy="leave --output away, or give --input FILE",
             )
         if recording is not None:
-            if self._answer_wav.exists() and self._answer_wav.samefile(recording):
-                raise UsageError(
-                    f"the answer would overwrite the recording {recording}",
-                    remedy="choose another file with --output",
-                )
             self._source = Recording(recording)
+            with contextlib.suppress(OSError):  # there is no such file yet
+                if self._answer_wav.samefile(recording):
+                    self.close()
+                    raise UsageError(
+                        f"the answer would overwrite the recording {recording}",
+                        remedy="choose another file with --output",
+                    )
 
     @property
     def is_card(self) -> bool:
