@@ -17,14 +17,22 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from oyez.audio.choice import SoundChoice
 from oyez.audio.wav import Lockstep, RealTime
 from oyez.dialog.turns import Turns
-from oyez.messages import InputEnded, StopRequested, ThreadFailed, Transcript, frames_to_ms
+from oyez.messages import (
+    DeviceLost,
+    DeviceOpened,
+    InputEnded,
+    StopRequested,
+    ThreadFailed,
+    Transcript,
+    frames_to_ms,
+)
 from oyez.models.catalogue import Catalogue, Kind
 from oyez.models.store import ModelStore
 from oyez.ops.receipt import Outcome, Receipt
 from oyez.rt.mailbox import Mailbox
+from oyez.sound import SoundChoice
 from oyez.speech import engines
 from oyez.workers.crew import Crew
 
@@ -32,9 +40,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from oyez.audio.ports import Capture, Playback
     from oyez.config import Settings
     from oyez.ops.console import Console
+    from oyez.sound import Sound
     from oyez.speech.engines import Synthesizer, Transcriber
 
 logger = logging.getLogger(__name__)
@@ -102,22 +110,14 @@ class App:
             except _Stopped:
                 return
             pacer = RealTime() if self._options.paced else Lockstep(self._settled)
-            capture = choice.open_capture(voice, pacer)
-            stack.callback(capture.close)
-            playback = choice.open_playback(voice)
-            if playback is not None:
-                stack.callback(self._close_playback, playback)
+            sound = choice.open(voice, pacer, self._main)
+            stack.callback(self._close_sound, sound)
             self._crew = Crew(
-                self._settings,
-                main=self._main,
-                capture=capture,
-                playback=playback,
-                transcriber=transcriber,
-                voice=voice,
+                self._settings, main=self._main, sound=sound, transcriber=transcriber, voice=voice
             )
             stack.callback(self._stop, self._crew)
             self._crew.start()
-            self._say_ready(capture, playback, begin_s)
+            self._say_ready(sound, begin_s)
             self._converse(self._crew)
 
     def _take_signals(self, stack: ExitStack) -> None:
@@ -170,23 +170,25 @@ class App:
     def _settled(self) -> bool:
         return self._crew is None or self._crew.settled()
 
-    def _say_ready(self, capture: Capture, playback: Playback | None, begin_s: float) -> None:
+    def _say_ready(self, sound: Sound, begin_s: float) -> None:
         # What was made so far lives for the whole run: the collector need not look at it again.
         gc.collect()
         gc.freeze()
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         ready_ms = round((time.monotonic() - begin_s) * 1000)
-        logger.info(
-            "microphone: %s (%s); speaker: %s",
-            capture.description,
-            capture.stream,
-            playback.description if playback else "none",
-        )
+        speaker = sound.playback.description if sound.playback else "none"
+        if sound.device is None:  # cards are told of when they are opened
+            logger.info(
+                "microphone: %s (%s); speaker: %s",
+                sound.capture.description,
+                sound.capture.stream,
+                speaker,
+            )
         logger.info(
             "listening after %d ms: %s, %s, %d thread(s) for inference",
             ready_ms,
             self._settings.transcription.model,
-            self._settings.voice.model if playback else "no voice",
+            self._settings.voice.model if sound.playback else "no voice",
             inference_threads(self._settings),
         )
         self._console.state("listening", ready_ms=ready_ms)
@@ -206,6 +208,18 @@ class App:
                     raise error
                 case InputEnded():
                     self._input_ended = True
+                case DeviceOpened():
+                    logger.info("%s: %s", message.direction, message.handle)
+                    for complaint in message.complaints:
+                        logger.warning("%s: %s", message.direction, complaint)
+                case DeviceLost():
+                    logger.warning(
+                        "%s device %s: %s (%s); looking for it",
+                        message.direction,
+                        message.device,
+                        message.fault,
+                        message.reason,
+                    )
                 case _:
                     self._act(crew, message)
 
@@ -251,10 +265,10 @@ class App:
         for receipt in sorted(receipts, key=lambda receipt: receipt.utterance):
             self._close(receipt)
 
-    def _close_playback(self, playback: Playback) -> None:
-        playback.close()
-        if playback.written:
-            logger.info("the answer is in %s", playback.description)
+    def _close_sound(self, sound: Sound) -> None:
+        sound.close()
+        if sound.playback is not None and sound.playback.written:
+            logger.info("the answer is in %s", sound.playback.description)
 
 
 class _Loading(threading.Thread, Generic[Engine]):

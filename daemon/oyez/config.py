@@ -40,7 +40,8 @@ from oyez.yaml_reader import (
     read,
 )
 
-Backend = Literal["auto", "portaudio", "simulated"]
+Backend = Literal["auto", "alsa", "portaudio", "simulated"]
+Format = Literal["auto", "S16_LE", "S24_LE", "S24_3LE", "S32_LE", "FLOAT_LE"]
 Echo = Literal["gate", "external"]
 VadEngine = Literal["webrtc"]
 TranscriptionEngine = Literal["whisper.cpp"]
@@ -69,13 +70,34 @@ class CaptureSettings:
     device: Annotated[
         str,
         AutoOr(Text("the name of a sound device or a part of it")),
-        "The device to listen to; auto is the system's default.",
+        "The device to listen to: a stable name of ALSA's, such as hw:CARD=Device,DEV=0, or a part "
+        "of a card's name. auto takes a USB card before one that is built in.",
+    ] = "auto"
+    rate_hz: Annotated[
+        int | Literal["auto"],
+        AutoOr(Whole(8_000, 192_000)),
+        "The sampling rate to ask the card for; auto prefers 48 kHz.",
+    ] = "auto"
+    channels: Annotated[
+        int | Literal["auto"],
+        AutoOr(Whole(1, 32)),
+        "How many channels to ask the card for; auto prefers two.",
+    ] = "auto"
+    format: Annotated[
+        Format,
+        Choice(get_args(Format)),
+        "The sample format to ask the card for; auto prefers 16 bits.",
     ] = "auto"
     period_ms: Annotated[
         int,
-        Whole(10, 60),
-        "How much sound is fetched at a time; the device may grant another length.",
+        Whole(5, 60),
+        "How much sound is moved at a time; the card may grant another length.",
     ] = 20
+    periods: Annotated[
+        int,
+        Whole(2, 32),
+        "How many periods the card may hold: more survive a longer hold-up, at no cost of time.",
+    ] = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +107,34 @@ class PlaybackSettings:
     device: Annotated[
         str,
         AutoOr(Text("the name of a sound device or a part of it")),
-        "The device to speak through; auto is the system's default.",
+        "The device to speak through: a stable name of ALSA's, such as hw:CARD=Device,DEV=0, or a part "
+        "of a card's name. auto takes a USB card before one that is built in.",
     ] = "auto"
+    rate_hz: Annotated[
+        int | Literal["auto"],
+        AutoOr(Whole(8_000, 192_000)),
+        "The sampling rate to ask the card for; auto prefers 48 kHz.",
+    ] = "auto"
+    channels: Annotated[
+        int | Literal["auto"],
+        AutoOr(Whole(1, 32)),
+        "How many channels to ask the card for; auto prefers two.",
+    ] = "auto"
+    format: Annotated[
+        Format,
+        Choice(get_args(Format)),
+        "The sample format to ask the card for; auto prefers 16 bits.",
+    ] = "auto"
+    period_ms: Annotated[
+        int,
+        Whole(5, 60),
+        "How much sound is moved at a time; the card may grant another length.",
+    ] = 20
+    periods: Annotated[
+        int,
+        Whole(2, 32),
+        "How many periods the card may hold: each is one more period from the voice to the ear.",
+    ] = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +144,8 @@ class AudioSettings:
     backend: Annotated[
         Backend,
         Choice(get_args(Backend)),
-        "The way to the sound devices. auto takes portaudio where there is a microphone, and the "
-        "simulated room elsewhere.",
+        "The way to the sound devices. auto takes alsa where there is a card, portaudio where only "
+        "a sound server offers a microphone, and at a desk without either the simulated room.",
     ] = "auto"
     capture: CaptureSettings = field(default_factory=CaptureSettings)
     playback: PlaybackSettings = field(default_factory=PlaybackSettings)

@@ -54,6 +54,11 @@ SOFTWARE_HEADROOM_DB = 1.0
 """What stays between the peaks of speech and full scale after multiplication."""
 LEAST_ABOVE_NOISE_DB = 10.0
 REVERSAL_MS = 5000
+INEXACT_SHARE = 1 / 3
+"""What a control without true dB takes of a change: software, which is exact, does the rest.
+
+Should its steps be twice as large as was guessed, the error shrinks to a third with every step.
+"""
 SOFTWARE_LEAST_DB = -20.0
 SOFTWARE_MOST_DB = 30.0
 
@@ -77,11 +82,15 @@ def active_level_dbfs(rms: PerChannel) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HardwareRange:
-    """What the card's capture control can do: ``lowest_db + n * step_db`` up to ``highest_db``."""
+    """What the card's capture control can do: ``lowest_db + n * step_db`` up to ``highest_db``.
+
+    Where the driver knows no dB, they are a guess, and ``exact`` is false.
+    """
 
     lowest_db: float
     highest_db: float
     step_db: float
+    exact: bool = True
 
     def at_most(self, gain_db: float) -> float:
         """The highest gain that the control has and that is not above this, if there is one."""
@@ -193,24 +202,23 @@ class AutoGain:
         if self._stepped:
             return None
         self._clip_level_dbfs = min(self._clip_level_dbfs, peak_dbfs)
-        down_db = min(max(level_dbfs - TARGET_DBFS, CLIPPED_DOWN_DB), MOST_DOWN_DB)
         before = self.gain
-        hardware_db = before.hardware_db
-        if self._hardware:
-            hardware_db = min(hardware_db, self._hardware.at_most(hardware_db - down_db))
+        if not self._can_go_lower:
+            if self._said_stuck:
+                return None
+            self._said_stuck = True
+            return Step(gain=before, reason=Reason.STUCK, level_dbfs=level_dbfs)
+        if not self._may(-1.0, now_ms):
+            return None
+        assert self._hardware is not None  # noqa: S101 - it can go lower
+        down_db = min(max(level_dbfs - TARGET_DBFS, CLIPPED_DOWN_DB), MOST_DOWN_DB)
+        hardware_db = self._hardware.at_most(before.hardware_db - down_db)
         level_dbfs_then = level_dbfs + hardware_db - before.hardware_db
         # What is clipped is never amplified, and what is loud is brought down.
         software_db = min(0.0, max(TARGET_DBFS - level_dbfs_then, SOFTWARE_LEAST_DB))
         gain = Gain(hardware_db=hardware_db, software_db=round(software_db, 2))
-        if hardware_db == before.hardware_db:
-            if self._said_stuck:
-                return None
-            self._said_stuck = True
-            if gain.software_db >= before.software_db or not self._may(-1.0, now_ms):
-                return Step(gain=before, reason=Reason.STUCK, level_dbfs=level_dbfs)
-            return self._step(gain, Reason.STUCK, level_dbfs, now_ms)
-        if not self._may(-1.0, now_ms):
-            return None
+        self._heard.clear()
+        self._agree = 1  # the level beside clipped waves was no measure; the next one tells anew
         return self._step(gain, Reason.CLIPPED, level_dbfs, now_ms)
 
     def utterance(self, spoken: Spoken, now_ms: float) -> Step | None:
@@ -226,7 +234,7 @@ class AutoGain:
     def _after(self, spoken: Spoken, now_ms: float) -> Step | None:
         if self._stepped:  # its level is a mixture of two gains
             return None
-        if spoken.clipped:
+        if spoken.clipped and (self._can_go_lower or not self._said_stuck):
             return self.clips(spoken.level_dbfs, spoken.peak_dbfs, now_ms)
         above_db = spoken.level_dbfs - spoken.floor_dbfs
         if not (spoken.has_text and spoken.ended_in_silence and above_db >= LEAST_ABOVE_NOISE_DB):
@@ -241,6 +249,8 @@ class AutoGain:
             return None
         gain = self._towards(self.gain.total_db + min(max(error, -MOST_DOWN_DB), MOST_UP_DB))
         change_db = gain.total_db - self.gain.total_db
+        if spoken.clipped and change_db > 0:
+            return None
         # Where the headroom or a limit leaves less than half a dB, it is not worth a step.
         if change_db * error <= 0 or abs(change_db) < 0.5 or not self._may(error, now_ms):  # noqa: PLR2004
             return None
@@ -252,15 +262,20 @@ class AutoGain:
     def _towards(self, total_db: float) -> Gain:
         """The gain nearest to this total that leaves the peaks their headroom."""
         peak_db = max(heard.peak_db for heard in self._heard)
-        gain = split(total_db, self._hardware)
-        hardware_db = self.gain.hardware_db
+        before_db = hardware_db = self.gain.hardware_db
         if self._hardware:
+            share = 1.0 if self._hardware.exact else INEXACT_SHARE
+            wanted_db = before_db + share * (total_db - before_db)
             most_db = self._clip_level_dbfs - HEADROOM_DB - peak_db
-            most_db = max(self._hardware.at_most(most_db), min(hardware_db, gain.hardware_db))
-            hardware_db = min(gain.hardware_db, most_db)
+            hardware_db = self._hardware.at_most(min(wanted_db, max(most_db, before_db)))
         rest = min(total_db - hardware_db, -SOFTWARE_HEADROOM_DB - peak_db - hardware_db)
         rest = min(max(rest, SOFTWARE_LEAST_DB), SOFTWARE_MOST_DB)
         return Gain(hardware_db=hardware_db, software_db=round(rest, 2))
+
+    @property
+    def _can_go_lower(self) -> bool:
+        hardware = self._hardware
+        return hardware is not None and self.gain.hardware_db > hardware.lowest_db
 
     def _may(self, sign: float, now_ms: float) -> bool:
         return sign * self._last_sign >= 0 or now_ms - self._last_ms >= REVERSAL_MS
@@ -269,8 +284,6 @@ class AutoGain:
         self._last_sign = math.copysign(1.0, gain.total_db - self.gain.total_db)
         self._last_ms = now_ms
         self._stepped = True
-        if reason in (Reason.CLIPPED, Reason.STUCK):
-            self._heard.clear()  # levels beside clipped ones; the next utterance tells anew
         self.gain = gain
         return Step(gain=gain, reason=reason, level_dbfs=level_dbfs)
 

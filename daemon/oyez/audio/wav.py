@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import time
 import wave
 from typing import TYPE_CHECKING, Protocol
@@ -64,13 +65,21 @@ class Recording:
                 "soundfile", "reading recordings", remedy="install the package soundfile"
             ) from error
         _check_readable(path)
+        self._path = path
+        self._broken = soundfile.LibsndfileError
         try:
-            self._file = soundfile.SoundFile(path)
-        except (soundfile.LibsndfileError, RuntimeError) as error:
+            # As bytes, since a name need not be UTF-8. TypeError is what a file that is named
+            # .raw gets: it has no header, and nobody knows its rate.
+            self._file = soundfile.SoundFile(os.fsencode(path))
+        except (self._broken, TypeError) as error:
+            reason = getattr(error, "error_string", error)
             raise InputError(
-                f"{path} is not a recording that can be read: {error}",
+                f"{path} is not a recording that can be read: {reason}",
                 remedy="give a WAV, FLAC, Ogg or MP3 file",
             ) from error
+        # Else soundfile seeks after each read, to where it is already: an MP3 is then spoilt at
+        # each piece, since its decoder loses what it carries from frame to frame.
+        self._file.seekable = lambda: False
         self._dtype, sample_format = _DELIVERED.get(
             self._file.subtype, ("float32", SampleFormat.FLOAT)
         )
@@ -90,12 +99,23 @@ class Recording:
             raise InputError(f"{path} {problem}", remedy="is the file whole?")
 
     def read(self, frames: int) -> bytes:
-        """The next frames, see ``Source``."""
-        raw = bytes(self._file.buffer_read(frames, dtype=self._dtype))
+        """The next frames, see ``Source``.
+
+        Raises:
+            InputError: the file is damaged from here on.
+        """
+        try:
+            samples = self._file.read(frames, dtype=self._dtype)
+        except self._broken as error:
+            raise InputError(
+                f"{self._path} is damaged at {self._file.tell() / self.stream.rate_hz:.1f} s: "
+                f"{error}",
+                remedy="is the file whole?",
+            ) from error
         if self.stream.sample_format is SampleFormat.U8:
             # libsndfile widens 8 bits to the upper half of 16; back, so that clipping is seen.
-            wide = np.frombuffer(raw, "<i2")
-            return ((wide >> 8) + 128).astype(np.uint8).tobytes()
+            samples = ((samples >> 8) + 128).astype(np.uint8)
+        raw: bytes = samples.tobytes()
         return raw
 
     def close(self) -> None:
@@ -116,9 +136,15 @@ _DELIVERED = {
 
 
 def _check_readable(path: Path) -> None:
-    if not path.exists():
-        raise NotFoundError(f"there is no file {path}", remedy="check the name")
-    if not path.is_file():
+    try:
+        is_file = stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError as error:
+        raise NotFoundError(f"there is no file {path}", remedy="check the name") from error
+    except OSError as error:
+        raise NotFoundError(
+            f"{path} cannot be read: {error.strerror}", remedy="check the name and the permissions"
+        ) from error
+    if not is_file:
         raise InputError(f"{path} is not a file", remedy="give a recording, for example a WAV")
     if not os.access(path, os.R_OK):
         raise NotFoundError(f"{path} may not be read", remedy="check its permissions")
@@ -230,17 +256,17 @@ class WavPlayback:
 
     def __init__(self, path: Path, rate_hz: int) -> None:
         self._path = path
-        self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
         self.rate_hz = rate_hz
         self.description = str(path)
         self.written = False
         self._speaking = False
         self._any = False
-        if path.is_dir():
-            raise OutputError(f"{path} is a folder", remedy="name a file")
         with self._errors_named():
+            if path.is_dir():
+                raise OutputError(f"{path} is a folder", remedy="name a file")
+            self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
             self._file = self._part.open("wb")
-            self._wave = wave.open(self._file, "wb")
+            self._wave = wave.open(self._file, "wb")  # noqa: SIM115 - open until close()
             self._wave.setparams((1, 2, rate_hz, 0, "NONE", ""))
 
     def wanted_frames(self, heard_s: float) -> int:
@@ -253,9 +279,13 @@ class WavPlayback:
             self._speaking = False
             return
         with self._errors_named():
-            if self._any and not self._speaking:
-                self._wave.writeframesraw(bytes(2 * round(ANSWER_GAP_S * self.rate_hz)))
-            self._wave.writeframesraw(to_pcm16(samples[:spoken_frames]).tobytes())
+            try:
+                if self._any and not self._speaking:
+                    self._wave.writeframesraw(bytes(2 * round(ANSWER_GAP_S * self.rate_hz)))
+                self._wave.writeframesraw(to_pcm16(samples[:spoken_frames]).tobytes())
+            except OSError:
+                self.discard()  # it lacks something: it must not pass for whole at close
+                raise
         self._speaking = self._any = True
 
     def close(self) -> None:
@@ -274,8 +304,9 @@ class WavPlayback:
 
     def discard(self) -> None:
         """Leave no file, where ``close`` was not called before."""
-        with contextlib.suppress(OSError):  # a full disk: what is still buffered may be lost
-            self._file.close()
+        for opened in (self._wave, self._file):  # in this order: a wave writes when it is closed
+            with contextlib.suppress(OSError):  # a full disk: what is still buffered may be lost
+                opened.close()
         self._part.unlink(missing_ok=True)
 
     @contextlib.contextmanager

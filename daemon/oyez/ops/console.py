@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 def reaches_journal(descriptor: int) -> bool:
     """Whether a file descriptor is connected to systemd's journal (see systemd.exec(5))."""
     try:
-        device, inode = os.environ.get("JOURNAL_STREAM", "").split(":")
+        device, inode = map(int, os.environ.get("JOURNAL_STREAM", "").split(":"))
         status = os.fstat(descriptor)
     except (ValueError, OSError):
         return False
-    return (status.st_dev, status.st_ino) == (int(device), int(inode))
+    return (status.st_dev, status.st_ino) == (device, inode)
 
 
 class Console:

@@ -7,11 +7,12 @@ goes out through the rings, its counters (read by anybody, written here alone) a
 from __future__ import annotations
 
 import threading
+from collections import deque
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from oyez.messages import RATE_HZ, AnswerMark, ThreadFailed
+from oyez.messages import AnswerMark, ThreadFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from oyez.audio.ports import Capture, Playback
     from oyez.rt.front_end import Block, FrontEnd
     from oyez.rt.mailbox import Mailbox
-    from oyez.rt.ring import FrameRing, PlaybackRing
+    from oyez.rt.ring import FrameRing, Passed, PlaybackRing
 
 REVERB_MS = 300
 """How long a room still carries the device's own voice after the speaker fell silent."""
@@ -55,6 +56,7 @@ class AudioThread(threading.Thread):
         self._gate = gate and playback is not None and playback.audible
         self._gate_until_s = 0.0
         self._heard_s = 0.0
+        self._marks: deque[tuple[float, Passed]] = deque()  # on their way to the air
         self.overruns = 0
         """How often the driver reported that sound was lost because it was not fetched in time."""
 
@@ -66,7 +68,9 @@ class AudioThread(threading.Thread):
         """The loop; an error is stored, told to main, and ends the thread."""
         try:
             while not self._stopping:
-                self._speak(self._hear())
+                heard_s = self._hear()
+                self._heard_s += heard_s
+                self._speak(heard_s)
         except Exception as error:  # noqa: BLE001 - the thread's top: main reports it
             self._main.post(ThreadFailed(thread=self.name, error=error))
 
@@ -85,9 +89,7 @@ class AudioThread(threading.Thread):
             self._keep(self._front_end.lose(period.lost_s, gated=gated))
         if period.raw:
             self._keep(self._front_end.process(period.raw, stream, gated=gated))
-        heard_s = period.lost_s + len(period.raw) / stream.frame_bytes / stream.rate_hz
-        self._heard_s += heard_s
-        return heard_s
+        return period.lost_s + len(period.raw) / stream.frame_bytes / stream.rate_hz
 
     def _keep(self, blocks: Iterable[Block]) -> None:
         for block in blocks:
@@ -102,14 +104,14 @@ class AudioThread(threading.Thread):
                 self._out = np.zeros(frames, np.float32)
             count = self._spoken.read(self._out)
             self._playback.write(self._out, count)
-            self._tell_marks(self._playback.latency_ms)
+            latency_s = self._playback.latency_ms / 1000
+            while (mark := self._spoken.passed()) is not None:
+                self._marks.append((self._heard_s + latency_s, mark))
             if count and self._gate:
-                tail_s = (self._playback.latency_ms + REVERB_MS) / 1000
-                self._gate_until_s = self._heard_s + tail_s
+                self._gate_until_s = self._heard_s + latency_s + REVERB_MS / 1000
             heard_s = 0.0
-
-    def _tell_marks(self, latency_ms: float) -> None:
-        """Tell main which marks were passed, and at which frame they can be heard."""
-        while self._spoken is not None and (mark := self._spoken.passed()) is not None:
-            frame = self._heard.head_frame + round(latency_ms * RATE_HZ / 1000)
-            self._main.post(AnswerMark(number=mark.number, last=mark.last, frame=frame))
+        while self._marks and self._marks[0][0] <= self._heard_s:
+            _, mark = self._marks.popleft()
+            self._main.post(
+                AnswerMark(number=mark.number, last=mark.last, frame=self._heard.head_frame)
+            )

@@ -22,12 +22,12 @@ from oyez.audio.pcm import SampleFormat, StreamFormat, encode
 from oyez.audio.ports import Period
 from oyez.audio.recovery import Fault
 from oyez.messages import RATE_HZ
-from oyez.rt.wake import WakeUp
 
 if TYPE_CHECKING:
     from oyez.audio.alsa import Handle
     from oyez.messages import PcmFloat
     from oyez.rt.mailbox import Mailbox
+    from oyez.rt.wake import WakeUp
 
 XRUN = -32
 """-EPIPE, which pyalsaaudio returns in the place of a length; it has then prepared the stream."""
@@ -98,6 +98,13 @@ class _End:
         still_s = time.monotonic() - self.moved_s
         if still_s > max(STALL_S, STALL_PERIODS * self.handle.period_ms / 1000):
             self.give_back(Fault.STALLED, f"nothing moved for {still_s:.1f} s")
+
+    def close(self) -> None:
+        """See ``ports``: main closes what is still here, when both threads have ended."""
+        for handle in filter(None, (self.handle, *self._offered)):
+            handle.pcm.close()
+        self.handle = None
+        self._offered.clear()
 
     def descriptors(self) -> list[tuple[int, int]]:
         """What to poll; none without a device."""
@@ -200,10 +207,6 @@ class CardPlayback(_End):
         else:
             self.ready = False
 
-    def close(self) -> None:
-        """See ``ports.Playback``; the device's thread closes the handle."""
-        self.give_back(Fault.FAILED, "the end")
-
 
 class CardCapture(_End):
     """The microphone; implements ``ports.Capture``, and waits for the speaker as well."""
@@ -254,10 +257,6 @@ class CardCapture(_End):
             self._interrupted = self.ready = True  # the next read starts the stream again
             return Period(b"", overrun=True)
         return NOTHING
-
-    def close(self) -> None:
-        """See ``ports.Capture``; the device's thread closes the handle."""
-        self.give_back(Fault.FAILED, "the end")
 
     def _heard(self, length: int, raw: bytes) -> Period:
         """A period of ``length`` frames, and what was lost before it after an interruption."""

@@ -21,9 +21,9 @@ from oyez.workers.speaker import SpeakerWorker
 from oyez.workers.transcriber import TranscriberWorker
 
 if TYPE_CHECKING:
-    from oyez.audio.ports import Capture, Playback
     from oyez.config import Settings
     from oyez.rt.mailbox import Mailbox
+    from oyez.sound import Sound
     from oyez.speech.engines import Synthesizer, Transcriber
 
 RING_SPARE_S = 10
@@ -40,10 +40,9 @@ class Crew:
     Args:
         settings: the configuration.
         main: where all of them report to.
-        capture: the opened microphone.
-        playback: the opened speaker; None when nothing is answered.
+        sound: both ends; without a speaker nothing is answered.
         transcriber: the loaded recognizer.
-        voice: the loaded voice; not used without ``playback``.
+        voice: the loaded voice; not used without a speaker.
     """
 
     def __init__(
@@ -51,8 +50,7 @@ class Crew:
         settings: Settings,
         *,
         main: Mailbox[object],
-        capture: Capture,
-        playback: Playback | None,
+        sound: Sound,
         transcriber: Transcriber,
         voice: Synthesizer | None,
     ) -> None:
@@ -78,6 +76,7 @@ class Crew:
             transcriber=self._transcriber.inbox,
             main=main,
         )
+        playback = sound.playback
         self._speaker: SpeakerWorker | None = None
         spoken: PlaybackRing | None = None
         if playback is not None and voice is not None:
@@ -89,8 +88,9 @@ class Crew:
                 rate_hz=playback.rate_hz,
                 main=main,
             )
+        self._device = sound.device
         self._audio = AudioThread(
-            capture=capture,
+            capture=sound.capture,
             playback=playback,
             front_end=FrontEnd(engines.make_vad(settings.vad)),
             heard=self.heard,
@@ -98,8 +98,8 @@ class Crew:
             gate=settings.audio.echo == "gate",
             main=main,
         )
-        workers = [self._audio, self._listener, self._transcriber, self._speaker]
-        self._threads: list[threading.Thread] = [w for w in workers if w is not None]
+        crew = (self._audio, self._device, self._listener, self._transcriber, self._speaker)
+        self._threads = [thread for thread in crew if thread is not None]
 
     @property
     def overruns(self) -> int:
@@ -150,9 +150,7 @@ class Crew:
         """
         self._stopping = True
         deadline_s = time.monotonic() + JOIN_S
-        for thread in (self._audio, self._listener, self._transcriber, self._speaker):
-            if thread is None:
-                continue
+        for thread in self._threads:
             thread.stop()
             if thread.is_alive():
                 thread.join(max(0.0, deadline_s - time.monotonic()))

@@ -14,18 +14,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from oyez.audio import alsa, cards
-from oyez.audio.cards import Direction
 from oyez.audio.recovery import Action, Fault, Recovery
 from oyez.errors import AudioDeviceError
 from oyez.messages import DeviceLost, DeviceOpened, ThreadFailed
 from oyez.rt.card import Returned
-from oyez.rt.mailbox import Mailbox
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from oyez.audio.alsa import Handle, Wish
+    from oyez.audio.cards import Direction
     from oyez.rt.card import CardCapture, CardPlayback
+    from oyez.rt.mailbox import Mailbox
 
 INBOX_MESSAGES = 16
 """Two ends with one handle each: it never fills."""
