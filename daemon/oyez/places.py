@@ -27,6 +27,11 @@ def models_folder() -> Path:
     return Path(data_home).expanduser() / "oyez" / "models"
 
 
+def proc_asound() -> Path:
+    """The kernel's folder of sound cards; ``$OYEZ_PROC_ASOUND`` for a machine made up of files."""
+    return Path(os.environ.get("OYEZ_PROC_ASOUND") or "/proc/asound")
+
+
 def shipped(name: str) -> Path:
     """The path of a file that is shipped in ``config/`` (``oyez.yaml``, ``models.yaml``).
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from oyez import places
 from oyez.audio import alsa, cards, portaudio
 from oyez.audio.cards import Direction
 from oyez.audio.pcm import SampleFormat
@@ -141,7 +142,7 @@ class SoundChoice:
         wake_up = WakeUp()
         playback = CardPlayback(returned, wake_up, voice_hz) if voice_hz else None
         capture = CardCapture(returned, wake_up, playback)
-        device = DeviceThread(main=main, inbox=returned)
+        device = DeviceThread(main=main, inbox=returned, proc_asound=places.proc_asound())
         device.keep(Direction.CAPTURE, audio.capture.device, _wish(audio.capture), capture)
         if playback is not None:
             device.keep(Direction.PLAYBACK, audio.playback.device, _wish(audio.playback), playback)
@@ -161,7 +162,7 @@ class SoundChoice:
     @staticmethod
     def _found() -> _Microphone:
         """What this machine has."""
-        if any(card.capture for card in cards.cards()):
+        if any(card.capture for card in cards.cards(places.proc_asound())):
             return _Microphone.ALSA
         if _server_found():
             return _Microphone.PORTAUDIO

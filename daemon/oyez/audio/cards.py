@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-PROC_ASOUND = Path("/proc/asound")
-
 _PCM_FOLDER = re.compile(r"pcm(\d+)([cp])")
 _NAME = re.compile(r"^ *(\d+) \[.*?\]: (?P<driver>.*?) - (?P<name>.*)$", re.MULTILINE)
 
@@ -45,7 +43,7 @@ class Card:
         return f"hw:CARD={self.id},DEV={device}"
 
 
-def cards(root: Path = PROC_ASOUND) -> list[Card]:
+def cards(root: Path) -> list[Card]:
     """All cards, by index; none where the kernel has no sound at all."""
     try:
         listing = (root / "cards").read_text(errors="replace")
@@ -94,7 +92,7 @@ def resolve(wish: str, direction: Direction, known: list[Card]) -> str | None:
     return fitting[0].device_name(fitting[0].devices(direction)[0])
 
 
-def holder(device_name: str, direction: Direction, root: Path = PROC_ASOUND) -> str:
+def holder(device_name: str, direction: Direction, root: Path) -> str:
     """Who holds a device, as ``name (process 123)``; empty when /proc does not tell."""
     match = re.match(r"(?:plug)?hw:(?:CARD=)?([^,]+)(?:,(?:DEV=)?(\d+))?", device_name)
     if match is None:

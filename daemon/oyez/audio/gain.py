@@ -217,8 +217,6 @@ class AutoGain:
         # What is clipped is never amplified, and what is loud is brought down.
         software_db = min(0.0, max(TARGET_DBFS - level_dbfs_then, SOFTWARE_LEAST_DB))
         gain = Gain(hardware_db=hardware_db, software_db=round(software_db, 2))
-        self._heard.clear()
-        self._agree = 1  # the level beside clipped waves was no measure; the next one tells anew
         return self._step(gain, Reason.CLIPPED, level_dbfs, now_ms)
 
     def utterance(self, spoken: Spoken, now_ms: float) -> Step | None:
@@ -254,7 +252,6 @@ class AutoGain:
         # Where the headroom or a limit leaves less than half a dB, it is not worth a step.
         if change_db * error <= 0 or abs(change_db) < 0.5 or not self._may(error, now_ms):  # noqa: PLR2004
             return None
-        self._agree = 2
         return self._step(
             gain, Reason.SOFT if error > 0 else Reason.LOUD, spoken.level_dbfs, now_ms
         )
@@ -284,6 +281,14 @@ class AutoGain:
         self._last_sign = math.copysign(1.0, gain.total_db - self.gain.total_db)
         self._last_ms = now_ms
         self._stepped = True
+        guessed = self._hardware is not None and not self._hardware.exact
+        if reason is Reason.CLIPPED or (guessed and gain.hardware_db != self.gain.hardware_db):
+            # The level beside clipped waves is no measure of what comes, and neither is a step of
+            # unknown size: the next utterance tells anew.
+            self._heard.clear()
+            self._agree = 1
+        else:
+            self._agree = 2
         self.gain = gain
         return Step(gain=gain, reason=reason, level_dbfs=level_dbfs)
 

@@ -36,6 +36,8 @@ STALL_S = 1.0
 STALL_PERIODS = 4
 STEP_S = 0.02
 """The step in which time passes without a microphone."""
+SLEPT_S = 0.001
+"""A poll that took longer waited for something: there was no backlog."""
 DISCONNECTED = 8
 """SND_PCM_STATE_DISCONNECTED."""
 
@@ -201,11 +203,11 @@ class CardPlayback(_End):
             return
         if taken == XRUN:
             self.underruns += 1
-        elif taken > 0:
+            return  # the next write starts the stream again
+        self.ready = False  # until the poll says that there is room for one more period
+        if taken > 0:
             adapter.drop(taken)
             self.moved_s = time.monotonic()
-        else:
-            self.ready = False
 
 
 class CardCapture(_End):
@@ -250,13 +252,11 @@ class CardCapture(_End):
         except Exception as error:  # noqa: BLE001 - pyalsaaudio's own, which rt must not import
             self.fail(error)
             return NOTHING
-        if length > 0:
-            return self._heard(length, raw)
-        self.ready = False
         if length == XRUN:
-            self._interrupted = self.ready = True  # the next read starts the stream again
-            return Period(b"", overrun=True)
-        return NOTHING
+            self._interrupted = True
+            return Period(b"", overrun=True)  # the next read starts the stream again
+        self.ready = False  # until the poll says that there is one more period
+        return self._heard(length, raw) if length > 0 else NOTHING
 
     def _heard(self, length: int, raw: bytes) -> Period:
         """A period of ``length`` frames, and what was lost before it after an interruption."""
@@ -287,8 +287,8 @@ class CardCapture(_End):
         ends: list[_End] = [self]
         if self._playback is not None:
             ends.append(self._playback)
-        self._slept = not any(end.ready and end.handle is not None for end in ends)
-        if not self._slept:
+        self._slept = False
+        if any(end.ready and end.handle is not None for end in ends):
             return
         poll = select.poll()
         poll.register(self._wake_up.descriptor, select.POLLIN)
@@ -299,7 +299,10 @@ class CardCapture(_End):
                 owners[descriptor] = end
         found: dict[_End, list[tuple[int, int]]] = {end: [] for end in ends}
         timeout_s = STALL_S / 4 if self.handle is not None else STEP_S
-        for descriptor, events in poll.poll(timeout_s * 1000):
+        before_s = time.monotonic()
+        happened = poll.poll(timeout_s * 1000)
+        self._slept = time.monotonic() - before_s > SLEPT_S
+        for descriptor, events in happened:
             if descriptor in owners:
                 found[owners[descriptor]].append((descriptor, events))
             else:

@@ -62,7 +62,7 @@ class DeviceThread(threading.Thread):
         *,
         main: Mailbox[object],
         inbox: Mailbox[object],
-        proc_asound: Path = cards.PROC_ASOUND,
+        proc_asound: Path,
     ) -> None:
         super().__init__(name="oyez-device", daemon=True)
         self._main = main
