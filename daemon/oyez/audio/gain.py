@@ -53,6 +53,7 @@ HEADROOM_DB = 6.0
 SOFTWARE_HEADROOM_DB = 1.0
 """What stays between the peaks of speech and full scale after multiplication."""
 LEAST_ABOVE_NOISE_DB = 10.0
+LEAST_STEP_DB = 0.5
 REVERSAL_MS = 5000
 INEXACT_SHARE = 1 / 3
 """What a control without true dB takes of a change: software, which is exact, does the rest.
@@ -76,7 +77,9 @@ def active_level_dbfs(rms: PerChannel) -> float:
     """
     level_db = 20 * np.log10(np.maximum(rms, 1e-6))
     reference = float(np.quantile(level_db, ACTIVE_QUANTILE))
-    active = np.minimum(level_db[level_db >= reference - ACTIVE_BELOW_DB], reference + 6)
+    active = np.minimum(
+        level_db[level_db >= reference - ACTIVE_BELOW_DB], reference + ACTIVE_ABOVE_DB
+    )
     return 10 * math.log10(float(np.mean(10 ** (active / 10))))
 
 
@@ -148,6 +151,7 @@ class Reason(StrEnum):
     LOUD = "speech is too loud"
     SOFT = "speech is too soft"
     STUCK = "the microphone clips, and the card has no lower gain"
+    UPSTREAM = "the microphone clips before the card's gain, which cannot help"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +164,12 @@ class Step:
 
     def __str__(self) -> str:
         what = f"{self.reason} ({self.level_dbfs:.1f} dBFS, wanted {TARGET_DBFS:.0f} dBFS)"
-        return what if self.reason is Reason.STUCK else f"{what}: now {self.gain}"
+        return what if self.in_vain else f"{what}: now {self.gain}"
+
+    @property
+    def in_vain(self) -> bool:
+        """Whether nothing can be done here: the person must move, or the microphone."""
+        return self.reason in (Reason.STUCK, Reason.UPSTREAM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +199,8 @@ class AutoGain:
         self._last_ms = -math.inf
         self._last_sign = 0.0
         self._said_stuck = False
+        self._upstream = False
+        self._cut_at: tuple[float, float] | None = None  # peak in dBFS, the card's gain then
 
     def clips(self, level_dbfs: float, peak_dbfs: float, now_ms: float) -> Step | None:
         """The microphone clips while somebody speaks; to be called as often as that is seen.
@@ -201,16 +212,19 @@ class AutoGain:
         """
         if self._stepped:
             return None
-        self._clip_level_dbfs = min(self._clip_level_dbfs, peak_dbfs)
         before = self.gain
-        if not self._can_go_lower:
+        self._clip_level_dbfs = min(self._clip_level_dbfs, peak_dbfs)
+        self._look_upstream(peak_dbfs)
+        if not self._can_cure:
             if self._said_stuck:
                 return None
             self._said_stuck = True
-            return Step(gain=before, reason=Reason.STUCK, level_dbfs=level_dbfs)
+            reason = Reason.UPSTREAM if self._upstream else Reason.STUCK
+            return Step(gain=before, reason=reason, level_dbfs=level_dbfs)
         if not self._may(-1.0, now_ms):
             return None
         assert self._hardware is not None  # noqa: S101 - it can go lower
+        self._cut_at = (peak_dbfs, before.hardware_db)
         down_db = min(max(level_dbfs - TARGET_DBFS, CLIPPED_DOWN_DB), MOST_DOWN_DB)
         hardware_db = self._hardware.at_most(before.hardware_db - down_db)
         level_dbfs_then = level_dbfs + hardware_db - before.hardware_db
@@ -232,29 +246,44 @@ class AutoGain:
     def _after(self, spoken: Spoken, now_ms: float) -> Step | None:
         if self._stepped:  # its level is a mixture of two gains
             return None
-        if spoken.clipped and (self._can_go_lower or not self._said_stuck):
+        if spoken.clipped and (self._can_cure or not self._said_stuck):
             return self.clips(spoken.level_dbfs, spoken.peak_dbfs, now_ms)
         above_db = spoken.level_dbfs - spoken.floor_dbfs
         if not (spoken.has_text and spoken.ended_in_silence and above_db >= LEAST_ABOVE_NOISE_DB):
             return None
         at_zero = self.gain.hardware_db
         self._heard.append(_Heard(spoken.level_dbfs - at_zero, spoken.peak_dbfs - at_zero))
-        if len(self._heard) < self._agree:
-            return None
-        errors = [TARGET_DBFS - heard.level_db - self.gain.total_db for heard in self._heard]
-        error = min(errors, key=abs)
-        if abs(error) <= DEAD_BAND_DB or min(errors) * max(errors) < 0:
+        error = self._agreed_error()
+        if abs(error) <= DEAD_BAND_DB or not self._may(error, now_ms):
             return None
         gain = self._towards(self.gain.total_db + min(max(error, -MOST_DOWN_DB), MOST_UP_DB))
         change_db = gain.total_db - self.gain.total_db
+        if change_db * error < 0 or abs(change_db) < LEAST_STEP_DB:
+            return None  # the headroom or a limit leaves nothing that would be worth it
         if spoken.clipped and change_db > 0:
-            return None
-        # Where the headroom or a limit leaves less than half a dB, it is not worth a step.
-        if change_db * error <= 0 or abs(change_db) < 0.5 or not self._may(error, now_ms):  # noqa: PLR2004
             return None
         return self._step(
             gain, Reason.SOFT if error > 0 else Reason.LOUD, spoken.level_dbfs, now_ms
         )
+
+    def _agreed_error(self) -> float:
+        """How far speech is from the target; 0 where too few utterances say so, or not the same."""
+        errors = [TARGET_DBFS - heard.level_db - self.gain.total_db for heard in self._heard]
+        if len(errors) < self._agree or min(errors) * max(errors) < 0:
+            return 0.0
+        return min(errors, key=abs)
+
+    def _look_upstream(self, peak_dbfs: float) -> None:
+        """Whether the level of the cut came down with the gain: then it is made before the gain.
+
+        Such are a microphone that is overdriven itself, and a volume that comes after the converter.
+        """
+        if self._cut_at is None:
+            return
+        cut_dbfs, hardware_db = self._cut_at
+        lowered_db = hardware_db - self.gain.hardware_db
+        if lowered_db >= LEAST_STEP_DB and cut_dbfs - peak_dbfs > lowered_db / 2:
+            self._upstream = True
 
     def _towards(self, total_db: float) -> Gain:
         """The gain nearest to this total that leaves the peaks their headroom."""
@@ -270,9 +299,11 @@ class AutoGain:
         return Gain(hardware_db=hardware_db, software_db=round(rest, 2))
 
     @property
-    def _can_go_lower(self) -> bool:
+    def _can_cure(self) -> bool:
+        """Whether the card's gain, turned down, may end the clipping."""
         hardware = self._hardware
-        return hardware is not None and self.gain.hardware_db > hardware.lowest_db
+        lowest_db = hardware.lowest_db if hardware else math.inf
+        return self.gain.hardware_db > lowest_db and not self._upstream
 
     def _may(self, sign: float, now_ms: float) -> bool:
         return sign * self._last_sign >= 0 or now_ms - self._last_ms >= REVERSAL_MS

@@ -14,8 +14,8 @@ harmonic flattens it as far as it can be flattened, like ``a * t**4``. If ``k`` 
 ``e`` of the top, the second sample beyond the last of them lies ``e * (1 + 4 / k) ** 4`` below it
 at most. Where a wave runs into a stop, it arrives with the slope that it had, and lies far deeper.
 ``e`` is never less than one quantum of the signal, the smallest step that it was seen to take, so
-that the stairs of a soft or coarsely quantized sound are not taken for flat tops. A square wave
-without any ringing is clipping by this rule, as nothing tells it from a sine driven without end.
+that the stairs of a soft or coarsely quantized sound are not taken for flat tops, and neither is a
+square wave, whose smallest step is its whole height.
 """
 
 from __future__ import annotations
