@@ -225,6 +225,7 @@ class AutoGain:
             return None
         assert self._hardware is not None  # noqa: S101 - it can go lower
         self._cut_at = (peak_dbfs, before.hardware_db)
+        self._said_stuck = False
         down_db = min(max(level_dbfs - TARGET_DBFS, CLIPPED_DOWN_DB), MOST_DOWN_DB)
         hardware_db = self._hardware.at_most(before.hardware_db - down_db)
         level_dbfs_then = level_dbfs + hardware_db - before.hardware_db
@@ -238,6 +239,10 @@ class AutoGain:
         step = self._after(spoken, now_ms)
         self._stepped = False
         return step
+
+    def blip(self) -> None:
+        """What began like an utterance was none. A step that was taken meanwhile stands."""
+        self._stepped = False
 
     def granted(self, hardware_db: float) -> None:
         """What the mixer made of the last step, where that is something else."""
@@ -258,9 +263,9 @@ class AutoGain:
             return None
         gain = self._towards(self.gain.total_db + min(max(error, -MOST_DOWN_DB), MOST_UP_DB))
         change_db = gain.total_db - self.gain.total_db
-        if change_db * error < 0 or abs(change_db) < LEAST_STEP_DB:
-            return None  # the headroom or a limit leaves nothing that would be worth it
-        if spoken.clipped and change_db > 0:
+        # Headroom or a limit may leave nothing that is worth it, and what clips is not amplified.
+        worth_it = change_db * error > 0 and abs(change_db) >= LEAST_STEP_DB
+        if not worth_it or (spoken.clipped and change_db > 0):
             return None
         return self._step(
             gain, Reason.SOFT if error > 0 else Reason.LOUD, spoken.level_dbfs, now_ms
@@ -276,14 +281,16 @@ class AutoGain:
     def _look_upstream(self, peak_dbfs: float) -> None:
         """Whether the level of the cut came down with the gain: then it is made before the gain.
 
-        Such are a microphone that is overdriven itself, and a volume that comes after the converter.
+        So it is with a microphone that is overdriven, or a volume that comes after the converter.
         """
         if self._cut_at is None:
             return
         cut_dbfs, hardware_db = self._cut_at
         lowered_db = hardware_db - self.gain.hardware_db
-        if lowered_db >= LEAST_STEP_DB and cut_dbfs - peak_dbfs > lowered_db / 2:
-            self._upstream = True
+        if lowered_db >= LEAST_STEP_DB:
+            self._upstream = cut_dbfs - peak_dbfs > lowered_db / 2
+        elif lowered_db < 0:
+            self._upstream = False
 
     def _towards(self, total_db: float) -> Gain:
         """The gain nearest to this total that leaves the peaks their headroom."""

@@ -57,7 +57,7 @@ CONSTANT_AFTER_MS = 1000
 
 DC_MS = 1000
 """Time constant of the mean."""
-POWER_MS = 100
+POWER_MS = 50
 """Time constant of the power whose minimum is the noise floor."""
 FLOOR_BUCKETS = 8
 """The noise floor is the minimum over so many buckets: a speaker pauses in 8 s."""
@@ -137,7 +137,7 @@ class Meter:
         constant = (highest == lowest) & (highest == self._last)
         self._constant_ms = np.where(constant, self._constant_ms + period_ms, 0.0)
         self._last = rows[:, -1].astype(np.float64)
-        floor = self._floor.update(power, ~constant, period_ms)
+        floor = self._floor.update(power, highest != lowest, period_ms)
         flat_tops, clipping = self._flat_tops.update(rows, highest, -lowest, period_ms)
         return Levels(
             peak=np.maximum(highest, -lowest).astype(np.float64),
