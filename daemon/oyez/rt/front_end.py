@@ -33,7 +33,10 @@ class BlockVad(Protocol):
 
 
 class Block(NamedTuple):
-    """One block: int16 [BLOCK_FRAMES], its ``Flag`` bits, its peak as delivered, in [0, 1]."""
+    """One block: int16 [BLOCK_FRAMES], its ``Flag`` bits, its peak as delivered, in [0, 1].
+
+    Peak and clipping are those of the periods that completed it.
+    """
 
     samples: Pcm16
     flags: int
@@ -103,4 +106,5 @@ class FrontEnd:
             flags = Flag.SPEECH * self._vad.is_speech(samples)
             flags |= Flag.GATED * gated | Flag.CLIPPED * self._clipped
             yield Block(samples, int(flags), self._peak)
+        if whole:
             self._peak, self._clipped = 0.0, False
