@@ -81,6 +81,7 @@ class AudioThread(threading.Thread):
             if not self._heard.ended:
                 self._keep(self._front_end.flush())
                 self._heard.end()
+            self._heard.pass_time(self._capture.period_frames / self._capture.stream.rate_hz)
             return
         self.overruns += period.overrun
         self._keep(self._front_end.process(period.raw, gated=self._gate_periods > 0))
@@ -96,7 +97,7 @@ class AudioThread(threading.Thread):
         self._playback.write(self._out, count)
         while (mark := self._spoken.passed()) is not None:
             self._main.post(
-                AnswerMark(number=mark.number, last=mark.last, frame=self._heard.head_frame)
+                AnswerMark(number=mark.number, last=mark.last, frame=self._heard.now_frame)
             )
         if count:
             self._gate_periods = self._gate_tail_periods
