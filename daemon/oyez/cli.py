@@ -128,7 +128,10 @@ def _run(options: argparse.Namespace) -> int:
         once=options.once,
         paced=not options.unpaced,
     )
-    App(settings, run_options, console).run()
+    app = App(settings, run_options, console)
+    app.run()
+    # All is told and closed: one more Ctrl-C must not hit us while models are freed.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     return 0
 
 
