@@ -388,13 +388,19 @@ def _add_offline(commands: Any) -> None:
 
 
 def _group(commands: Any, name: str, purpose: str) -> Any:
-    parser = commands.add_parser(name, help=purpose, description=purpose)
+    parser = _described(commands, name, purpose)
     return parser.add_subparsers(metavar="COMMAND", required=True)
 
 
 def _command(
     commands: Any, name: str, function: Callable[[argparse.Namespace], int], purpose: str
 ) -> argparse.ArgumentParser:
+    parser = _described(commands, name, purpose)
+    parser.set_defaults(command=function, config=None)
+    return parser
+
+
+def _described(commands: Any, name: str, purpose: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=purpose,
@@ -402,7 +408,6 @@ def _command(
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(command=function, config=None)
     return parser
 
 
