@@ -115,6 +115,8 @@ class App:
             self._crew = Crew(
                 self._settings, main=self._main, sound=sound, transcriber=transcriber, voice=voice
             )
+            # What is frozen when the interpreter ends is reported as leaked by soxr's binding.
+            stack.callback(gc.unfreeze)
             stack.callback(self._stop, self._crew)
             self._crew.start()
             self._say_ready(sound, begin_s)

@@ -6,19 +6,23 @@ Data goes to stdout, talk to stderr. What is heavy is imported by the command th
 from __future__ import annotations
 
 import argparse
+import contextlib
+import errno
+import io
 import json
 import logging
 import os
+import signal
 import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oyez import __version__
-from oyez.errors import ConfigError, NotFoundError, OyezError
+from oyez.errors import ConfigError, OutputError, OyezError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from oyez.config import Loaded
     from oyez.models.store import ModelState, ModelStore
@@ -32,9 +36,13 @@ exit codes:
    66  a file is not there            143  stopped by SIGTERM
 """
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""How writing fails for want of room. Whoever opens a file names it; stdout has no name."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
+    _see_to_the_streams()
     options = _parser().parse_args(arguments)
     logging.basicConfig(
         level=logging.DEBUG if options.verbose else logging.INFO,
@@ -42,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         datefmt="%H:%M:%S",
         stream=sys.stderr,
     )
+    # Without it SIGTERM would end us at once, and leave half-written files behind.
+    before = signal.signal(signal.SIGTERM, _terminate)
     try:
         code: int = options.command(options)
         sys.stdout.flush()
@@ -54,15 +64,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         code = 130
     except BrokenPipeError:
-        # The reader has gone: whatever is still buffered must not fail once more at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_stdout()
         code = 1
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        _give_up_stdout()
+        full = OutputError(f"standard output cannot be written: {error.strerror}")
+        _print_error(full)
+        code = full.exit_code
+    finally:
+        signal.signal(signal.SIGTERM, before)
     if any(thread.name.startswith("oyez-") for thread in threading.enumerate()):
         # A model is still at work on a thread that was left behind: leaving the interpreter in
         # the ordinary way would take it away under the native code's feet.
         logging.shutdown()
         os._exit(code)
     return code
+
+
+def _see_to_the_streams() -> None:
+    """Make the standard streams usable, whatever we were started with."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed: the next file that is opened would get its number
+            nowhere = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115 - for all our life
+            setattr(sys, name, nowhere)
+    for stream in (sys.stdin, sys.stdout):
+        if isinstance(stream, io.TextIOWrapper):
+            # A letter that has no place in the encoding must not end the command.
+            stream.reconfigure(errors="replace")
+
+
+def _terminate(number: int, _frame: object) -> None:
+    sys.exit(128 + number)
+
+
+def _give_up_stdout() -> None:
+    """What is still buffered must not fail once more at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _print_error(error: OyezError) -> None:
@@ -89,7 +128,10 @@ def _run(options: argparse.Namespace) -> int:
         once=options.once,
         paced=not options.unpaced,
     )
-    App(settings, run_options, console).run()
+    app = App(settings, run_options, console)
+    app.run()
+    # All is told and closed: one more Ctrl-C must not hit us while models are freed.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     return 0
 
 
@@ -127,6 +169,8 @@ def _models_fetch(options: argparse.Namespace) -> int:
     if options.needed:
         settings = loaded.settings
         names += [settings.transcription.model, settings.voice.model]
+    if not names:
+        raise UsageError("no model is named", remedy="name some, or give --needed")
     store = _store(options, loaded)
     for name in names:
         path = store.fetch(name, offline=options.offline, progress=progress_on(sys.stderr))
@@ -160,23 +204,32 @@ def _transcribe(options: argparse.Namespace) -> int:
     engine = engines.make_transcriber(settings.transcription, model, inference_threads(settings))
     code = 0
     for number, path in enumerate(options.files, start=1):
-        if sys.stderr.isatty():
-            print(f"\r\033[K{number}/{len(options.files)} {path}", end="", file=sys.stderr)
         try:
-            reading = offline.transcribe(Path(path), engine, engines.make_vad(settings.vad))
-        except (NotFoundError, OyezError) as error:
+            with _progress(f"{number}/{len(options.files)} {path}"):
+                reading = offline.transcribe(Path(path), engine, engines.make_vad(settings.vad))
+        except OyezError as error:
             _print_error(error)
             code = code or error.exit_code
             continue
-        finally:
-            if sys.stderr.isatty():
-                print("\r\033[K", end="", file=sys.stderr, flush=True)
         if options.json:
             fields = {"file": path, "text": reading.text, "probability": reading.probability}
             print(json.dumps(fields, ensure_ascii=False), flush=True)
         else:
             print(reading.text, flush=True)
     return code
+
+
+@contextlib.contextmanager
+def _progress(text: str) -> Iterator[None]:
+    """Show on a terminal what is being worked on; nothing of it stays."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+    try:
+        yield
+    finally:
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 def _say(options: argparse.Namespace) -> int:
@@ -335,13 +388,19 @@ def _add_offline(commands: Any) -> None:
 
 
 def _group(commands: Any, name: str, purpose: str) -> Any:
-    parser = commands.add_parser(name, help=purpose, description=purpose)
+    parser = _described(commands, name, purpose)
     return parser.add_subparsers(metavar="COMMAND", required=True)
 
 
 def _command(
     commands: Any, name: str, function: Callable[[argparse.Namespace], int], purpose: str
 ) -> argparse.ArgumentParser:
+    parser = _described(commands, name, purpose)
+    parser.set_defaults(command=function, config=None)
+    return parser
+
+
+def _described(commands: Any, name: str, purpose: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=purpose,
@@ -349,7 +408,6 @@ def _command(
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(command=function, config=None)
     return parser
 
 

@@ -3,7 +3,7 @@
 The peer gets the same utterances, cut by the same endpointer, and uses the same models, threads
 and libraries. When an utterance has ended it reads it at the recognizer's full context of 30 s,
 then has the voice make the whole answer, and then plays it. It is measured after the stream has
-ended, on a machine that has nothing else to do, which flatters it.
+ended, when nothing else of the project runs, which flatters it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 WHAT = (
     "same endpoints, models, threads and libraries; recognizer at its full context of 30 s; the "
-    "answer played when all of it is made; measured after the stream, with the machine idle"
+    "answer played when all of it is made; measured right after the stream"
 )
 
 

@@ -1,12 +1,14 @@
 """Sound cards through PortAudio (sounddevice), with blocking streams on the audio thread.
 
-PortAudio's callback thread is not used: one thread hears and speaks, and an unplugged card is an
-error of ``read`` there, while a callback would just stop coming. Opened and closed by main.
+PortAudio's callback thread is not used: one thread hears and speaks. Nor is its waiting: when a
+card is gone, it tries again in native code, at full speed and for ever. So nothing is read or
+written before the stream says that it is there, or has room. Opened and closed by main.
 """
 
 from __future__ import annotations
 
 import contextlib
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from oyez.audio.ports import Period
 from oyez.errors import AudioDeviceError, MissingLibraryError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from oyez.messages import PcmFloat
 
@@ -24,6 +26,10 @@ MAX_CHANNELS = 2
 """More than a stereo microphone is not asked for; the front end takes the live channel."""
 CAPTURE_LATENCY_S = 0.2
 """A deep capture buffer costs no latency, because it is drained; it only buys safety."""
+STALL_S = 1.0
+"""A card that moves no period in this time is gone, or as good as gone."""
+LEAST_SLEEP_S = 0.001
+"""Between two looks at a stream: the card's clock and ours differ by less than a period."""
 
 
 def _sounddevice() -> Any:
@@ -85,6 +91,7 @@ class PortAudioCapture:
     def read(self) -> Period | None:
         """See ``ports.Capture``."""
         with _named("the microphone", self.description):
+            _await(lambda: self._stream.read_available, self.period_frames, self.stream.rate_hz)
             raw, overflowed = self._stream.read(self.period_frames)
         return Period(bytes(raw), bool(overflowed))
 
@@ -106,9 +113,10 @@ class PortAudioPlayback:
             self.rate_hz = int(found["default_samplerate"])
             # Many cards take stereo alone; both sides get the same.
             self._channels = min(2, found["max_output_channels"])
+            self._period_frames = round(self.rate_hz * period_ms / 1000)
             self._stream = sounddevice.RawOutputStream(
                 samplerate=self.rate_hz,
-                blocksize=round(self.rate_hz * period_ms / 1000),
+                blocksize=self._period_frames,
                 device=found["index"],
                 channels=self._channels,
                 dtype="int16",
@@ -123,15 +131,29 @@ class PortAudioPlayback:
 
     def write(self, samples: PcmFloat, spoken_frames: int) -> None:  # noqa: ARG002 - silence too
         """See ``ports.Playback``."""
-        frames = np.repeat(to_pcm16(samples), self._channels)
+        frames = to_pcm16(samples)
         with _named("the speaker", self.description):
-            self._stream.write(frames.tobytes())
+            for begin in range(0, len(frames), self._period_frames):
+                period = frames[begin : begin + self._period_frames]
+                _await(lambda: self._stream.write_available, len(period), self.rate_hz)
+                self._stream.write(np.repeat(period, self._channels).tobytes())
 
     def close(self) -> None:
         """See ``ports.Playback``; what was written is played to its end."""
-        with contextlib.suppress(Exception):  # a dead card cannot be stopped, only closed
-            self._stream.stop()
-        self._stream.close(ignore_errors=True)
+        if not self._stream.closed:
+            # PortAudio's stop() would wait for a card that stands still without a bound. What it
+            # calls latency leaves out up to two periods of the buffer.
+            time.sleep(self.latency_ms / 1000 + 2 * self._period_frames / self.rate_hz)
+            self._stream.close(ignore_errors=True)
+
+
+def _await(available: Callable[[], int], frames: int, rate_hz: int) -> None:
+    """Sleep until so many frames are ``available``; TimeoutError when the card stands still."""
+    deadline_s = time.monotonic() + STALL_S
+    while (missing := frames - available()) > 0:
+        if time.monotonic() > deadline_s:
+            raise TimeoutError("it stands still")
+        time.sleep(max(LEAST_SLEEP_S, missing / rate_hz))
 
 
 @contextlib.contextmanager
@@ -139,7 +161,7 @@ def _named(what: str, device: str) -> Iterator[None]:
     """PortAudio's errors as ours; a name that fits no device is a ValueError there."""
     try:
         yield
-    except (_sounddevice().PortAudioError, ValueError) as error:
+    except (_sounddevice().PortAudioError, TimeoutError, ValueError) as error:
         name = "(the default)" if device == "auto" else device
         raise AudioDeviceError(
             f"{what} {name} cannot be used: {error}",

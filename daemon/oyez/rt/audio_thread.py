@@ -82,7 +82,9 @@ class AudioThread(threading.Thread):
             if not self._heard.ended:
                 self._keep(self._front_end.flush())
                 self._heard.end()
-            return self._capture.period_frames / stream.rate_hz
+            passed_s = self._capture.period_frames / stream.rate_hz
+            self._heard.pass_time(passed_s)
+            return passed_s
         self.overruns += period.overrun
         gated = self._heard_s < self._gate_until_s
         if period.lost_s:
@@ -113,5 +115,5 @@ class AudioThread(threading.Thread):
         while self._marks and self._marks[0][0] <= self._heard_s:
             _, mark = self._marks.popleft()
             self._main.post(
-                AnswerMark(number=mark.number, last=mark.last, frame=self._heard.head_frame)
+                AnswerMark(number=mark.number, last=mark.last, frame=self._heard.now_frame)
             )

@@ -37,7 +37,10 @@ class BlockVad(Protocol):
 
 
 class Block(NamedTuple):
-    """One block: int16 [BLOCK_FRAMES], its ``Flag`` bits, its peak as delivered, in [0, 1]."""
+    """One block: int16 [BLOCK_FRAMES], its ``Flag`` bits, its peak as delivered, in [0, 1].
+
+    Peak and clipping are those of the periods that completed it.
+    """
 
     samples: Pcm16
     flags: int
@@ -146,4 +149,5 @@ class FrontEnd:
             # The VAD runs on gated blocks too: its noise estimate must not jump afterwards.
             flags = self._flags | Flag.SPEECH * self._vad.is_speech(samples) | Flag.GATED * gated
             yield Block(samples, int(flags), self._peak)
+        if whole:
             self._flags, self._peak = Flag(0), 0.0

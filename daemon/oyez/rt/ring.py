@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oyez.messages import BLOCK_FRAMES, Pcm16, PcmFloat
+from oyez.messages import BLOCK_FRAMES, RATE_HZ, Pcm16, PcmFloat
 from oyez.rt.wake import WakeUp
 
 
@@ -44,6 +44,7 @@ class FrameRing:
         self._peaks = np.zeros(capacity_blocks, np.float32)
         self._head = 0
         self._ended = False
+        self._passed_s = 0.0
         self._wake_up = WakeUp()
 
     # -- the audio thread ---------------------------------------------------------------------
@@ -62,7 +63,16 @@ class FrameRing:
         self._ended = True
         self._wake_up.call()
 
+    def pass_time(self, seconds: float) -> None:
+        """After the end the clock goes on, for the answer that is still to come."""
+        self._passed_s += seconds
+
     # -- any thread ---------------------------------------------------------------------------
+
+    @property
+    def now_frame(self) -> int:
+        """``head_frame``, and after the end of a finite source what it would be by now."""
+        return self.head_frame + round(self._passed_s * RATE_HZ)
 
     @property
     def head_block(self) -> int:
@@ -156,10 +166,13 @@ class PlaybackRing:
         while done < len(samples):
             room = self._capacity - (self._written - self._read)
             if room == 0:
-                self._wanted = self._written + 1
-                if self._closed:
+                if not self._wanted:
+                    # Said before it is looked at once more: a read in between would wake nobody.
+                    self._wanted = self._written + 1
+                elif self._closed:
                     return False
-                self._room.wait(None)
+                else:
+                    self._room.wait(None)
                 continue
             self._wanted = 0
             begin = self._written % self._capacity
@@ -175,11 +188,6 @@ class PlaybackRing:
         return self._wanted > 0 and self._wanted > self._read + self._capacity
 
     # -- the audio thread ---------------------------------------------------------------------
-
-    @property
-    def pending(self) -> bool:
-        """Whether there is sound or a mark to be played."""
-        return self._read < self._written or bool(self._marks)
 
     def read(self, out: PcmFloat) -> int:
         """Fill ``out`` (float32 [n]) with what there is; returns how many frames; rest is zeros."""

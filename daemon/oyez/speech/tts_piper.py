@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from oyez.messages import PcmFloat
 
 _SPACE = re.compile(r"\s+")
+_DOUBLED = re.compile(r"\[(?=\[)|\](?=\])")
 
 
 class PiperSynthesizer:
@@ -84,5 +85,5 @@ def speakable_text(text: str) -> str:
     Empty when it holds nothing that can be said; Piper would fail on it.
     """
     plain = "".join(" " if unicodedata.category(c)[0] == "C" else c for c in text)
-    plain = _SPACE.sub(" ", plain.replace("[[", "[ [").replace("]]", "] ]")).strip()
+    plain = _SPACE.sub(" ", _DOUBLED.sub(r"\g<0> ", plain)).strip()
     return plain if any(c.isalnum() for c in plain) else ""

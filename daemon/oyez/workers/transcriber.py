@@ -56,6 +56,6 @@ class TranscriberWorker(Worker[Utterance]):
                 reading=reading,
                 decode_ms=(end_ns - begin_ns) / 1e6,
                 after_endpoint_ms=(end_ns - message.ended_ns) / 1e6,
-                text_frame=self._ring.head_frame,
+                text_frame=self._ring.now_frame,
             )
         )
