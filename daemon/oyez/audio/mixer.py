@@ -10,6 +10,7 @@ control knows no dB. So every write is read back, and dB are believed only where
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from dataclasses import dataclass
@@ -334,22 +335,11 @@ def turn_agc_off(found: Found) -> tuple[str, ...]:
     """Turn the card's own automatic gain off; returns what was on."""
     changed = []
     for knob in found.agc:
-        off = _off(knob)
         with _Opened(found.device, knob) as control:
-            if off is not None:
-                is_on = control.getenum()[0] != knob.items[off]
-                if is_on:
-                    control.setenum(off)
-            elif knob.capture_switch:
-                is_on = any(control.getrec())
-                if is_on:
-                    control.setrec(0)
-            else:
-                is_on = not all(control.getmute())
-                if is_on:
-                    control.setmute(1)
-        if is_on:
-            changed.append(f"the card's automatic gain {knob.label} was on")
+            if _is_on(control, knob):
+                _turn_off(control, knob)
+                stays = ", and stays so" if _is_on(control, knob) else ""
+                changed.append(f"the card's automatic gain {knob.label} was on{stays}")
     return tuple(changed)
 
 
@@ -407,6 +397,25 @@ class _Opened:
         self._control.close()
         if isinstance(error, self._alsa.ALSAAudioError):
             raise _failed(self._mixer, error) from error
+
+
+def _is_on(control: Any, knob: Knob) -> bool:
+    if (off := _off(knob)) is not None:
+        return bool(control.getenum()[0] != knob.items[off])
+    if knob.capture_switch:
+        return any(control.getrec())
+    return not all(control.getmute())
+
+
+def _turn_off(control: Any, knob: Knob) -> None:
+    if (off := _off(knob)) is not None:
+        # pyalsaaudio takes the answer "changed", which drivers in user space give, for an error.
+        with contextlib.suppress(library().ALSAAudioError):
+            control.setenum(off)
+    elif knob.capture_switch:
+        control.setrec(0)
+    else:
+        control.setmute(1)
 
 
 def _describe(alsa: Any, control: Any, name: str, index: int) -> Knob:
