@@ -17,20 +17,20 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from oyez import places
 from oyez.audio.wav import Lockstep, RealTime
+from oyez.dialog.loudness import Loudness
 from oyez.dialog.turns import Turns
 from oyez.messages import (
-    DeviceLost,
-    DeviceOpened,
     InputEnded,
     StopRequested,
     ThreadFailed,
     Transcript,
-    frames_to_ms,
 )
 from oyez.models.catalogue import Catalogue, Kind
 from oyez.models.store import ModelStore
 from oyez.ops.receipt import Outcome, Receipt
+from oyez.ops.sound_watch import SoundWatch
 from oyez.rt.mailbox import Mailbox
 from oyez.sound import SoundChoice
 from oyez.speech import engines
@@ -87,6 +87,7 @@ class App:
         self._main: Mailbox[object] = Mailbox(MAIN_MESSAGES)
         self._turns = Turns(settings.answer, paced=options.paced)
         self._crew: Crew | None = None
+        self._watch: SoundWatch
         self._input_ended = False
         self._transcribed = 0
 
@@ -117,6 +118,14 @@ class App:
             )
             # What is frozen when the interpreter ends is reported as leaked by soxr's binding.
             stack.callback(gc.unfreeze)
+            self._watch = SoundWatch(
+                Loudness(
+                    self._settings.audio.capture.gain_db,
+                    self._crew.front_end,
+                    self._crew.set_gain,
+                    places.state_folder() / "gain.json",
+                )
+            )
             stack.callback(self._stop, self._crew)
             self._crew.start()
             self._say_ready(sound, begin_s)
@@ -199,7 +208,9 @@ class App:
 
     def _converse(self, crew: Crew) -> None:
         while not self._is_over():
-            match message := self._main.take(LIVENESS_MS):
+            message = self._main.take(LIVENESS_MS)
+            self._watch.look(crew)
+            match message:
                 case None:
                     crew.check_alive()
                 case StopRequested(reason=reason):
@@ -210,18 +221,6 @@ class App:
                     raise error
                 case InputEnded():
                     self._input_ended = True
-                case DeviceOpened():
-                    logger.info("%s: %s", message.direction, message.handle)
-                    for complaint in message.complaints:
-                        logger.warning("%s: %s", message.direction, complaint)
-                case DeviceLost():
-                    logger.warning(
-                        "%s device %s: %s (%s); looking for it",
-                        message.direction,
-                        message.device,
-                        message.fault,
-                        message.reason,
-                    )
                 case _:
                     self._act(crew, message)
 
@@ -231,6 +230,7 @@ class App:
         return once or (self._input_ended and self._turns.all_over)
 
     def _act(self, crew: Crew, message: object) -> None:
+        self._watch.take(message)
         if isinstance(message, Transcript) and message.reading.text:
             self._console.heard(message.reading.text)
         for action in self._turns.take(message):
@@ -252,12 +252,7 @@ class App:
         """Stop the threads, and give every open turn its receipt."""
         if not crew.stop():
             logger.warning("a model is still at work and is left behind")
-        if crew.overruns or crew.lost_frames:
-            logger.warning(
-                "sound was lost: %d overruns of the card, %d ms that were read too late",
-                crew.overruns,
-                frames_to_ms(crew.lost_frames),
-            )
+        self._watch.look(crew, last=True)
         receipts = []
         while (message := self._main.take(0)) is not None:
             if isinstance(message, ThreadFailed):

@@ -17,7 +17,6 @@ from typing import Annotated, Final, Literal, get_args
 
 from oyez import places
 from oyez.config_kinds import (
-    AutoOr,
     Choice,
     FilePath,
     Flag,
@@ -26,6 +25,7 @@ from oyez.config_kinds import (
     Template,
     Text,
     Whole,
+    WordOr,
 )
 from oyez.config_sections import Items, OneKey, Section
 from oyez.errors import ConfigError, NotFoundError
@@ -69,18 +69,18 @@ class CaptureSettings:
 
     device: Annotated[
         str,
-        AutoOr(Text("the name of a sound device or a part of it")),
-        "The device to listen to: a stable name of ALSA's, such as hw:CARD=Device,DEV=0, or a part "
-        "of a card's name. auto takes a USB card before one that is built in.",
+        WordOr(Text("the name of a sound device or a part of it")),
+        "The device to listen to: a stable name of ALSA's, such as hw:CARD=Device,DEV=0, or a "
+        "part of a card's name. auto takes a USB card before one that is built in.",
     ] = "auto"
     rate_hz: Annotated[
         int | Literal["auto"],
-        AutoOr(Whole(8_000, 192_000)),
+        WordOr(Whole(8_000, 192_000)),
         "The sampling rate to ask the card for; auto prefers 48 kHz.",
     ] = "auto"
     channels: Annotated[
         int | Literal["auto"],
-        AutoOr(Whole(1, 32)),
+        WordOr(Whole(1, 32)),
         "How many channels to ask the card for; auto prefers two.",
     ] = "auto"
     format: Annotated[
@@ -98,6 +98,12 @@ class CaptureSettings:
         Whole(2, 32),
         "How many periods the card may hold: more survive a longer hold-up, at no cost of time.",
     ] = 8
+    gain_db: Annotated[
+        float | Literal["auto", "leave"],
+        WordOr(Number(-30, 60), words=("auto", "leave")),
+        "The microphone's amplification, in the card as far as that goes. auto brings speech near "
+        "-22 dBFS and backs off when it clips; leave changes nothing.",
+    ] = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,18 +112,18 @@ class PlaybackSettings:
 
     device: Annotated[
         str,
-        AutoOr(Text("the name of a sound device or a part of it")),
-        "The device to speak through: a stable name of ALSA's, such as hw:CARD=Device,DEV=0, or a part "
-        "of a card's name. auto takes a USB card before one that is built in.",
+        WordOr(Text("the name of a sound device or a part of it")),
+        "The device to speak through: a stable name of ALSA's, such as hw:CARD=Device,DEV=0, or a "
+        "part of a card's name. auto takes a USB card before one that is built in.",
     ] = "auto"
     rate_hz: Annotated[
         int | Literal["auto"],
-        AutoOr(Whole(8_000, 192_000)),
+        WordOr(Whole(8_000, 192_000)),
         "The sampling rate to ask the card for; auto prefers 48 kHz.",
     ] = "auto"
     channels: Annotated[
         int | Literal["auto"],
-        AutoOr(Whole(1, 32)),
+        WordOr(Whole(1, 32)),
         "How many channels to ask the card for; auto prefers two.",
     ] = "auto"
     format: Annotated[
@@ -135,6 +141,11 @@ class PlaybackSettings:
         Whole(2, 32),
         "How many periods the card may hold: each is one more period from the voice to the ear.",
     ] = 4
+    volume_db: Annotated[
+        float | Literal["leave"],
+        WordOr(Number(-60, 12), words=("leave",)),
+        "The speaker's volume in the card; leave changes nothing.",
+    ] = "leave"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,7 +254,7 @@ class TranscriptionSettings:
     ] = "en"
     threads: Annotated[
         int | Literal["auto"],
-        AutoOr(Whole(1, 64)),
+        WordOr(Whole(1, 64)),
         "The processor threads of the recognizer; auto leaves one core to the rest.",
     ] = "auto"
 
@@ -274,7 +285,7 @@ class ModelsSettings:
 
     folder: Annotated[
         Path | Literal["auto"],
-        AutoOr(FilePath()),
+        WordOr(FilePath()),
         "The folder of the models. auto is $OYEZ_MODELS_DIR if set, else the service's state "
         "folder, else ~/.local/share/oyez/models.",
     ] = "auto"

@@ -320,25 +320,26 @@ class Choice(ScalarKind):
 
 
 @dataclass(frozen=True)
-class AutoOr(ScalarKind):
-    """``auto``, or a value of another kind."""
+class WordOr(ScalarKind):
+    """A word such as ``auto``, or a value of another kind."""
 
     other: ScalarKind
+    words: tuple[str, ...] = ("auto",)
 
     def allowed(self, key: str) -> str:
-        """Both, in words."""
-        return f"auto, or {self.other.allowed(key)}"
+        """All of them, in words."""
+        return f"{', '.join(self.words)}, or {self.other.allowed(key)}"
 
     def schema(self) -> dict[str, Any]:
-        """Both, as JSON Schema."""
-        return {"anyOf": [{"const": "auto"}, self.other.schema()]}
+        """All of them, as JSON Schema."""
+        return {"anyOf": [*({"const": word} for word in self.words), self.other.schema()]}
 
     def value(self, scalar: Scalar, key: str) -> object:
-        """``"auto"``, or the other kind's value."""
-        if scalar.text == "auto":
-            return "auto"
-        if scalar.text.strip().lower() == "auto":
-            raise Refusal(f"{scalar.shown} is misspelled", "did you mean auto?")
+        """The word, or the other kind's value."""
+        if scalar.text in self.words:
+            return scalar.text
+        if (meant := scalar.text.strip().lower()) in self.words:
+            raise Refusal(f"{scalar.shown} is misspelled", f"did you mean {meant}?")
         return self.other.value(scalar, key)
 
 

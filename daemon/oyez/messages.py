@@ -81,10 +81,14 @@ class SpeechStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
-    """An utterance has ended. ``peak_dbfs`` and ``clipped_ms`` are of the sound as delivered."""
+    """An utterance has ended; its levels are those of the sound as the card delivered it.
+
+    ``level_dbfs`` is the RMS of what is active in it.
+    """
 
     span: Span
     peak_dbfs: float
+    level_dbfs: float
     clipped_ms: int
 
 
@@ -185,22 +189,17 @@ class AnswerMark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceOpened:
-    """A card was opened; ``complaints`` are the wishes that its driver did not grant."""
+class MicrophoneChanged:
+    """The live channel began or ended to clip, fell dead or came to life, or is another one.
 
-    direction: str
-    handle: str
-    complaints: tuple[str, ...]
+    ``signal`` is ``audio.levels.Signal``'s word.
+    """
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceLost:
-    """A card cannot be used, or no longer; the device's thread goes on trying."""
-
-    direction: str
-    device: str
-    fault: str
-    reason: str
+    clipping: bool
+    signal: str
+    channel: int
+    peak_dbfs: float
+    frame: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,17 @@ def models_folder() -> Path:
     return Path(data_home).expanduser() / "oyez" / "models"
 
 
+def state_folder() -> Path:
+    """The folder for what is remembered across restarts.
+
+    systemd's ``$STATE_DIRECTORY``, else ``oyez`` in ``$XDG_STATE_HOME`` (``~/.local/state``).
+    """
+    if state := os.environ.get("STATE_DIRECTORY"):
+        return Path(state.split(":")[0])
+    state_home = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(state_home).expanduser() / "oyez"
+
+
 def proc_asound() -> Path:
     """The kernel's folder of sound cards; ``$OYEZ_PROC_ASOUND`` for a machine made up of files."""
     return Path(os.environ.get("OYEZ_PROC_ASOUND") or "/proc/asound")

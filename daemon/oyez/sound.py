@@ -22,7 +22,7 @@ from oyez.errors import MissingLibraryError, UsageError
 from oyez.rt.card import CardCapture, CardPlayback
 from oyez.rt.mailbox import Mailbox
 from oyez.rt.wake import WakeUp
-from oyez.workers.device import INBOX_MESSAGES, DeviceThread
+from oyez.workers.device import INBOX_MESSAGES, DeviceThread, LevelWishes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,7 +142,12 @@ class SoundChoice:
         wake_up = WakeUp()
         playback = CardPlayback(returned, wake_up, voice_hz) if voice_hz else None
         capture = CardCapture(returned, wake_up, playback)
-        device = DeviceThread(main=main, inbox=returned, proc_asound=places.proc_asound())
+        device = DeviceThread(
+            main=main,
+            inbox=returned,
+            proc_asound=places.proc_asound(),
+            levels=LevelWishes(gain_db=audio.capture.gain_db, volume_db=audio.playback.volume_db),
+        )
         device.keep(Direction.CAPTURE, audio.capture.device, _wish(audio.capture), capture)
         if playback is not None:
             device.keep(Direction.PLAYBACK, audio.playback.device, _wish(audio.playback), playback)

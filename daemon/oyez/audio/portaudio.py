@@ -104,6 +104,7 @@ class PortAudioPlayback:
     """A speaker; implements ``ports.Playback``. Arguments and errors as ``PortAudioCapture``."""
 
     audible = True
+    underruns = 0
     written = False
 
     def __init__(self, device: str, period_ms: int) -> None:

@@ -73,6 +73,11 @@ class Playback(Protocol):
         ...
 
     @property
+    def underruns(self) -> int:
+        """How often the device had nothing to play, so far."""
+        ...
+
+    @property
     def written(self) -> bool:
         """Whether ``close`` left a file, which ``description`` then names."""
         ...

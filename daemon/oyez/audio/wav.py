@@ -252,6 +252,7 @@ class WavPlayback:
     """
 
     audible = False
+    underruns = 0
     latency_ms = 0.0
 
     def __init__(self, path: Path, rate_hz: int) -> None:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from oyez.messages import AnswerMark, ThreadFailed
+from oyez.audio.levels import Signal
+from oyez.audio.pcm import dbfs
+from oyez.messages import AnswerMark, MicrophoneChanged, ThreadFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,6 +59,7 @@ class AudioThread(threading.Thread):
         self._gate_until_s = 0.0
         self._heard_s = 0.0
         self._marks: deque[tuple[float, Passed]] = deque()  # on their way to the air
+        self._told = (False, Signal.LIVE, 0)
         self.overruns = 0
         """How often the driver reported that sound was lost because it was not fetched in time."""
 
@@ -91,11 +94,30 @@ class AudioThread(threading.Thread):
             self._keep(self._front_end.lose(period.lost_s, gated=gated))
         if period.raw:
             self._keep(self._front_end.process(period.raw, stream, gated=gated))
+            self._tell_signal()
         return period.lost_s + len(period.raw) / stream.frame_bytes / stream.rate_hz
 
     def _keep(self, blocks: Iterable[Block]) -> None:
         for block in blocks:
-            self._heard.write(block.samples, block.flags, block.peak)
+            self._heard.write(block.samples, block.flags, block.peak, block.rms)
+
+    def _tell_signal(self) -> None:
+        """Tell main when the live channel begins or ends to clip, or falls dead."""
+        levels, channel = self._front_end.levels, self._front_end.channel
+        if levels is None:
+            return
+        clips, signal = bool(levels.clipping[channel]), levels.signal(channel)
+        if (clips, signal, channel) != self._told:
+            self._told = (clips, signal, channel)
+            self._main.post(
+                MicrophoneChanged(
+                    clipping=clips,
+                    signal=signal.value,
+                    channel=channel,
+                    peak_dbfs=dbfs(float(levels.peak[channel])),
+                    frame=self._heard.head_frame,
+                )
+            )
 
     def _speak(self, heard_s: float) -> None:
         """Give the speaker what it wants now."""

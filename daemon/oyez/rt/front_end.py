@@ -12,6 +12,8 @@ import numpy as np
 import soxr
 
 from oyez.audio import pcm
+from oyez.audio.gain import Amplifier
+from oyez.audio.levels import Levels, Meter
 from oyez.messages import BLOCK_FRAMES, RATE_HZ, Pcm16, PcmFloat
 from oyez.rt.ring import Flag
 
@@ -37,24 +39,29 @@ class BlockVad(Protocol):
 
 
 class Block(NamedTuple):
-    """One block: int16 [BLOCK_FRAMES], its ``Flag`` bits, its peak as delivered, in [0, 1].
+    """One block: int16 [BLOCK_FRAMES], its ``Flag`` bits, and the levels of the periods behind it.
 
-    Peak and clipping are those of the periods that completed it.
+    ``peak`` and ``rms`` are the live channel's, as delivered, in [0, 1].
     """
 
     samples: Pcm16
     flags: int
     peak: float
+    rms: float
 
 
 class FrontEnd:
-    """Turns periods of any rate, format and number of channels into blocks. Audio thread only."""
+    """Turns periods of any rate, format and number of channels into blocks.
+
+    Audio thread only, but for ``gain_db``, which main sets, and ``levels`` and ``channel``, which
+    anybody may read.
+    """
 
     def __init__(self, vad: BlockVad) -> None:
         self._vad = vad
         self._stream: pcm.StreamFormat | None = None
         self._resampler: soxr.ResampleStream | None = None
-        self._channel = 0
+        self._meter: Meter | None = None
         self._power = np.zeros(0, np.float64)
         self._dc = 0.0
         self._dc_periods = 0
@@ -62,6 +69,14 @@ class FrontEnd:
         self._lost_s = 0.0
         self._flags = Flag(0)
         self._peak = 0.0
+        self._rms = 0.0
+        self._amplifier = Amplifier(RATE_HZ)
+        self.gain_db = 0.0
+        """The software gain, in dB."""
+        self.channel = 0
+        """The channel that is listened to."""
+        self.levels: Levels | None = None
+        """What the meter said of the newest period."""
 
     def process(
         self, raw: bytes | memoryview, stream: pcm.StreamFormat, *, gated: bool
@@ -75,6 +90,8 @@ class FrontEnd:
         mono = self._without_dc(frames[:, self._measure(frames)])
         if self._resampler is not None:
             mono = self._resampler.resample_chunk(np.ascontiguousarray(mono))
+        clipping = self.levels is not None and bool(self.levels.clipping[self.channel])
+        mono = self._amplifier.apply(mono, self.gain_db, clipping=clipping)
         yield from self._blocks(mono, gated=gated)
 
     def lose(self, lost_s: float, *, gated: bool) -> Iterator[Block]:
@@ -102,7 +119,8 @@ class FrontEnd:
     def _tune(self, stream: pcm.StreamFormat) -> None:
         """Begin with another stream: another card, or one that was opened anew."""
         self._stream = stream
-        self._channel = 0
+        self.channel = 0
+        self._meter = Meter(stream.rate_hz, stream.channels)
         self._power = np.zeros(stream.channels, np.float64)
         self._dc = 0.0
         self._dc_periods = 0
@@ -124,22 +142,22 @@ class FrontEnd:
         return mono - offset
 
     def _measure(self, frames: PcmFloat) -> int:
-        """Note peak and clipping, and return the channel to listen to.
+        """Note the levels as delivered, and return the channel to listen to.
 
         The loudest over time is the live one: a dead channel beside it would halve the level if
         the two were averaged, and channels of one microphone in two phases would cancel out.
         """
-        peaks = np.abs(frames).max(axis=0)
-        power = np.square(frames, dtype=np.float64).mean(axis=0)
-        self._power += POWER_SMOOTHING * (power - self._power)
+        assert self._meter is not None  # noqa: S101 - made by _tune
+        levels = self.levels = self._meter.measure(frames)
+        self._power += POWER_SMOOTHING * (np.square(levels.rms) - self._power)
         best = int(self._power.argmax())
-        if self._power[best] > SWITCH_RATIO * self._power[self._channel]:
-            self._channel = best
-        peak = float(peaks[self._channel])
-        self._peak = max(self._peak, peak)
-        if self._stream is not None and peak >= self._stream.sample_format.full_scale:
+        if self._power[best] > SWITCH_RATIO * self._power[self.channel]:
+            self.channel = best
+        self._peak = max(self._peak, float(levels.peak[self.channel]))
+        self._rms = max(self._rms, float(levels.rms[self.channel]))
+        if levels.flat_tops[self.channel]:
             self._flags |= Flag.CLIPPED
-        return self._channel
+        return self.channel
 
     def _blocks(self, mono: PcmFloat, *, gated: bool) -> Iterator[Block]:
         joined = np.concatenate((self._rest, mono))
@@ -148,6 +166,6 @@ class FrontEnd:
         for samples in pcm.to_pcm16(joined[:whole]).reshape(-1, BLOCK_FRAMES):
             # The VAD runs on gated blocks too: its noise estimate must not jump afterwards.
             flags = self._flags | Flag.SPEECH * self._vad.is_speech(samples) | Flag.GATED * gated
-            yield Block(samples, int(flags), self._peak)
+            yield Block(samples, int(flags), self._peak, self._rms)
         if whole:
-            self._flags, self._peak = Flag(0), 0.0
+            self._flags, self._peak, self._rms = Flag(0), 0.0, 0.0

@@ -13,6 +13,7 @@ from enum import IntFlag
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from oyez.messages import BLOCK_FRAMES, RATE_HZ, Pcm16, PcmFloat
 from oyez.rt.wake import WakeUp
@@ -31,6 +32,17 @@ class Flag(IntFlag):
     """Some of it was never heard; there is silence in its place."""
 
 
+class BlockLevels(NamedTuple):
+    """Levels of some blocks, as the card delivered them: in parts of full scale.
+
+    ``rms`` is float64 [blocks], the RMS of each.
+    """
+
+    peak: float
+    rms: npt.NDArray[np.float64]
+    clipped_blocks: int
+
+
 class FrameRing:
     """The last ``capacity_blocks`` blocks of the 16 kHz stream, with their flags and peaks.
 
@@ -42,6 +54,7 @@ class FrameRing:
         self._samples = np.zeros((capacity_blocks, BLOCK_FRAMES), np.int16)
         self._flags = np.zeros(capacity_blocks, np.uint8)
         self._peaks = np.zeros(capacity_blocks, np.float32)
+        self._rms = np.zeros(capacity_blocks, np.float32)
         self._head = 0
         self._ended = False
         self._passed_s = 0.0
@@ -49,12 +62,13 @@ class FrameRing:
 
     # -- the audio thread ---------------------------------------------------------------------
 
-    def write(self, samples: Pcm16, flags: int, peak: float) -> None:
-        """Append one block: int16 [BLOCK_FRAMES], its ``Flag`` bits, its peak in [0, 1]."""
+    def write(self, samples: Pcm16, flags: int, peak: float, rms: float) -> None:
+        """Append one block: int16 [BLOCK_FRAMES], its ``Flag`` bits, its levels in [0, 1]."""
         slot = self._head % self.capacity_blocks
         self._samples[slot] = samples
         self._flags[slot] = flags
         self._peaks[slot] = peak
+        self._rms[slot] = rms
         self._head += 1
         self._wake_up.call()
 
@@ -111,13 +125,15 @@ class FrameRing:
         samples.flags.writeable = False
         return samples
 
-    def peak_and_clipped(self, begin_block: int, end_block: int) -> tuple[float, int]:
-        """The highest peak in [begin_block, end_block), and how many of its blocks clipped."""
+    def levels(self, begin_block: int, end_block: int) -> BlockLevels:
+        """What was measured in [begin_block, end_block)."""
         slots = np.arange(begin_block, end_block) % self.capacity_blocks
-        if not slots.size:
-            return 0.0, 0
         clipped = np.count_nonzero(self._flags[slots] & Flag.CLIPPED)
-        return float(self._peaks[slots].max()), int(clipped)
+        return BlockLevels(
+            peak=float(self._peaks[slots].max(initial=0.0)),
+            rms=self._rms[slots].astype(np.float64),
+            clipped_blocks=int(clipped),
+        )
 
     # -- the reader's thread ------------------------------------------------------------------
 

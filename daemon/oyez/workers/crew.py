@@ -76,7 +76,7 @@ class Crew:
             transcriber=self._transcriber.inbox,
             main=main,
         )
-        playback = sound.playback
+        playback = self._playback = sound.playback
         self._speaker: SpeakerWorker | None = None
         spoken: PlaybackRing | None = None
         if playback is not None and voice is not None:
@@ -89,10 +89,11 @@ class Crew:
                 main=main,
             )
         self._device = sound.device
+        self.front_end = FrontEnd(engines.make_vad(settings.vad))
         self._audio = AudioThread(
             capture=sound.capture,
             playback=playback,
-            front_end=FrontEnd(engines.make_vad(settings.vad)),
+            front_end=self.front_end,
             heard=self.heard,
             spoken=spoken,
             gate=settings.audio.echo == "gate",
@@ -107,6 +108,11 @@ class Crew:
         return self._audio.overruns
 
     @property
+    def underruns(self) -> int:
+        """How often the card had nothing to play."""
+        return self._playback.underruns if self._playback is not None else 0
+
+    @property
     def lost_frames(self) -> int:
         """Frames that the listener was too late for, in all."""
         return self._listener.lost_blocks * BLOCK_FRAMES
@@ -119,6 +125,11 @@ class Crew:
     def speak(self, request: AnswerRequest) -> bool:
         """Hand an answer to the voice; False when too many wait."""
         return self._speaker is not None and self._speaker.inbox.post(request)
+
+    def set_gain(self, hardware_db: float) -> None:
+        """Set the microphone's gain in the card, if there is one."""
+        if self._device is not None:
+            self._device.set_gain(hardware_db)
 
     def check_alive(self) -> None:
         """See that nobody ended without a word.

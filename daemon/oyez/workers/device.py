@@ -11,19 +11,20 @@ import random
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from oyez.audio import alsa, cards
+from oyez.audio import alsa, cards, mixer
+from oyez.audio.cards import Direction
 from oyez.audio.recovery import Action, Fault, Recovery
 from oyez.errors import AudioDeviceError
-from oyez.messages import DeviceLost, DeviceOpened, ThreadFailed
+from oyez.messages import ThreadFailed
 from oyez.rt.card import Returned
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from oyez.audio.alsa import Handle, Wish
-    from oyez.audio.cards import Direction
+    from oyez.audio.mixer import Found
     from oyez.rt.card import CardCapture, CardPlayback
     from oyez.rt.mailbox import Mailbox
 
@@ -31,6 +32,54 @@ INBOX_MESSAGES = 16
 """Two ends with one handle each: it never fills."""
 PLUG_LOOK_S = 0.5
 """How often a missing card is looked for: reading /proc/asound costs 0.1 ms."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceOpened:
+    """A card was opened.
+
+    ``complaints`` are the wishes that its driver did not grant, and what had to be put right.
+    ``hardware_db`` is the microphone's gain in the card now; None where it has no control.
+    """
+
+    direction: Direction
+    device: str
+    handle: str
+    complaints: tuple[str, ...]
+    mixer: Found
+    hardware_db: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetGain:
+    """Main asks the device's thread to set the microphone's gain in the card."""
+
+    hardware_db: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GainSet:
+    """What the card made of it."""
+
+    hardware_db: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceLost:
+    """A card cannot be used, or no longer; the device's thread goes on trying."""
+
+    direction: Direction
+    device: str
+    fault: Fault
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelWishes:
+    """The configuration's ``capture.gain_db`` and ``playback.volume_db``."""
+
+    gain_db: float | Literal["auto", "leave"]
+    volume_db: float | Literal["leave"]
 
 
 @dataclass(slots=True)
@@ -46,6 +95,7 @@ class _Side:
     due_s: float | None = 0.0  # the next attempt; None while the handle is with the audio thread
     told: Fault | None = None  # the fault that main was told last, so that each is told once
     seen: frozenset[str] = frozenset()
+    mixer: Found | None = None
 
 
 class DeviceThread(threading.Thread):
@@ -55,6 +105,7 @@ class DeviceThread(threading.Thread):
         main: told of every card that is opened or lost, and of the end.
         inbox: where the audio thread returns handles.
         proc_asound: the kernel's folder of cards.
+        levels: what the mixers are to be set to.
     """
 
     def __init__(
@@ -63,11 +114,13 @@ class DeviceThread(threading.Thread):
         main: Mailbox[object],
         inbox: Mailbox[object],
         proc_asound: Path,
+        levels: LevelWishes,
     ) -> None:
         super().__init__(name="oyez-device", daemon=True)
         self._main = main
         self._inbox = inbox
         self._proc_asound = proc_asound
+        self._levels = levels
         self._sides: list[_Side] = []
         self._stopping = False
 
@@ -79,6 +132,10 @@ class DeviceThread(threading.Thread):
         self._sides.append(
             _Side(direction=direction, device=device, wish=wish, end=end, recovery=recovery)
         )
+
+    def set_gain(self, hardware_db: float) -> None:
+        """Set the microphone's gain in the card; main is told what it became. Any thread."""
+        self._inbox.post(SetGain(hardware_db=hardware_db))
 
     def stop(self) -> None:
         """Close what is here and end. Any thread; the audio thread must have ended."""
@@ -108,13 +165,15 @@ class DeviceThread(threading.Thread):
         return max(0, round(pause_s * 1000))
 
     def _take(self, message: object) -> None:
-        """A handle comes back: close it, and decide when to try again."""
-        if not isinstance(message, Returned):
-            return
-        message.handle.pcm.close()
-        for side in self._sides:
-            if side.direction is message.handle.direction and not self._stopping:
-                self._failed(side, message.fault, message.reason)
+        """A handle comes back: close it, and decide when to try again. Or the gain is to be set."""
+        match message:
+            case SetGain(hardware_db=hardware_db):
+                self._set_gain(hardware_db)
+            case Returned(handle=handle):
+                handle.pcm.close()
+                for side in self._sides:
+                    if side.direction is handle.direction and not self._stopping:
+                        self._failed(side, message.fault, message.reason)
 
     def _is_due(self, side: _Side, now_s: float) -> bool:
         """Whether to try now: it is time, or a card has appeared that was not there before."""
@@ -133,10 +192,40 @@ class DeviceThread(threading.Thread):
         side.due_s = None
         side.told = None
         side.recovery.works(now_s)
-        self._main.post(
-            DeviceOpened(direction=side.direction, handle=str(handle), complaints=handle.complaints)
-        )
+        self._main.post(self._prepared(side, handle))
         side.end.offer(handle)
+
+    def _prepared(self, side: _Side, handle: Handle) -> DeviceOpened:
+        """Set the card's mixer as far as that is nobody's choice, and tell what was found."""
+        found = side.mixer = mixer.find(handle.device)
+        mended: tuple[str, ...] = ()
+        hardware_db = None
+        try:
+            if side.direction is Direction.CAPTURE:
+                if self._levels.gain_db != "leave":
+                    mended = mixer.switch_on(found) + mixer.turn_agc_off(found)
+                hardware_db = mixer.capture_gain_db(found)
+            elif self._levels.volume_db != "leave":
+                mixer.set_playback_volume(found, self._levels.volume_db)
+        except AudioDeviceError as error:
+            mended += (str(error),)
+        return DeviceOpened(
+            direction=side.direction,
+            device=handle.device,
+            handle=str(handle),
+            complaints=handle.complaints + mended,
+            mixer=found,
+            hardware_db=hardware_db,
+        )
+
+    def _set_gain(self, hardware_db: float) -> None:
+        for side in self._sides:
+            if side.direction is Direction.CAPTURE and side.mixer is not None:
+                try:
+                    granted = mixer.set_capture_gain(side.mixer, hardware_db)
+                except AudioDeviceError:
+                    return  # unplugged just now: the gain is set anew when it is back
+                self._main.post(GainSet(hardware_db=granted))
 
     def _open(self, side: _Side) -> Handle:
         if not side.resolved:

@@ -10,6 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from oyez.audio.gain import active_level_dbfs
 from oyez.audio.pcm import dbfs
 from oyez.messages import (
     BLOCK_FRAMES,
@@ -103,10 +104,15 @@ class Listener(threading.Thread):
 
     def _hand_over(self, span: Span) -> None:
         begin, end = span.begin_frame // BLOCK_FRAMES, span.end_frame // BLOCK_FRAMES
-        peak, clipped_blocks = self._ring.peak_and_clipped(begin, end)
+        levels = self._ring.levels(begin, end)
         samples = self._ring.copy(begin, end)
         self._main.post(
-            Heard(span=span, peak_dbfs=dbfs(peak), clipped_ms=clipped_blocks * BLOCK_MS)
+            Heard(
+                span=span,
+                peak_dbfs=dbfs(levels.peak),
+                level_dbfs=active_level_dbfs(levels.rms),
+                clipped_ms=levels.clipped_blocks * BLOCK_MS,
+            )
         )
         if span.reason is EndReason.STOPPED:
             self._main.post(Dropped(number=span.number, reason=DropReason.STOPPED))
