@@ -21,7 +21,7 @@ from oyez.audio.gain import HardwareRange
 from oyez.errors import AudioDeviceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 NOMINAL_SPAN_DB = 30.0
 """What a control without dB is taken to span: microphone amplifiers have 20 to 45 dB."""
@@ -468,15 +468,10 @@ def _read(control: Any, scale: Volume, *, capture: bool) -> float:
     alsa = library()
     kind = alsa.PCM_CAPTURE if capture else alsa.PCM_PLAYBACK
     if scale.lowest_db is not None:
-        return min(_true_db(control.getvolume(kind, alsa.VOLUME_UNITS_DB), scale))
+        value_cdb: int = min(control.getvolume(kind, alsa.VOLUME_UNITS_DB))
+        return max(value_cdb / 100, scale.lowest_db)  # what is muted counts as the lowest
     value: int = min(control.getvolume(kind, alsa.VOLUME_UNITS_RAW))
     return (value - scale.lowest) * scale.step_db
-
-
-def _true_db(values_cdb: Iterable[int], scale: Volume) -> Iterator[float]:
-    """In dB; what is muted counts as the lowest."""
-    assert scale.lowest_db is not None  # noqa: S101 - the caller looked
-    return (max(value / 100, scale.lowest_db) for value in values_cdb)
 
 
 def _set(mixer: str, knob: Knob, gain_db: float, *, capture: bool) -> float:
