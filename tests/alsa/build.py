@@ -11,7 +11,18 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 SOURCES = sorted(FOLDER.glob("*.c"))
-FLAGS = ["-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fPIC", "-DPIC", "-shared"]
+FLAGS = [
+    "-std=gnu11",
+    "-O2",
+    "-g",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-fPIC",
+    "-DPIC",
+    "-shared",
+    "-Wl,-Bsymbolic",
+]
 
 
 def missing_tools() -> str:

@@ -299,9 +299,7 @@ class Card:
             rate = file.samplerate
         if format_name == "S24_3LE":
             sound = sound >> 8
-        self.play(
-            sound, rate=rate, format_name=format_name, loops=loops, channel_map=channel_map
-        )
+        self.play(sound, rate=rate, format_name=format_name, loops=loops, channel_map=channel_map)
 
     def map_channels(self, channel_map: Sequence[int]) -> None:
         """Changes which channel of the source each channel hears."""

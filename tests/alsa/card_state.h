@@ -95,19 +95,19 @@ struct stream {
   int64_t polls;
   int64_t xruns;
   int64_t suspends;
-  int64_t errors;       /* faults of the kind transfer, poll, prepare, open that struck */
-  int64_t frames;       /* handed to the application, or taken from it */
-  int64_t frames_lost;  /* capture: never handed over; playback: silence after an underrun */
+  int64_t errors;          /* faults of the kind transfer, poll, prepare, open that struck */
+  int64_t frames;          /* handed to the application, or taken from it */
+  int64_t frames_lost;     /* capture: never handed over; playback: silence after an underrun */
   int64_t frames_unplayed; /* taken from the application, but dropped before they sounded */
-  int64_t clock_frames; /* that the converter has moved */
-  int64_t started_ns;   /* CLOCK_MONOTONIC of the last start */
+  int64_t clock_frames;    /* that the converter has moved */
+  int64_t started_ns;      /* CLOCK_MONOTONIC of the last start */
 };
 
 struct control {
   char name[44]; /* as the driver names it: "Mic Capture Volume" */
   int32_t index;
-  int32_t type;  /* SND_CTL_ELEM_TYPE_* */
-  int32_t role;  /* ROLE_* */
+  int32_t type; /* SND_CTL_ELEM_TYPE_* */
+  int32_t role; /* ROLE_* */
   int32_t channels;
   int32_t minimum;
   int32_t maximum;

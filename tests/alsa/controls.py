@@ -57,7 +57,7 @@ def db_range(minimum_cdb: int, maximum_cdb: int) -> tuple[int, ...]:
     return (4, 8, minimum_cdb & 0xFFFFFFFF, maximum_cdb & 0xFFFFFFFF)
 
 
-def volume(  # noqa: PLR0913 - a volume has this many sides
+def volume(
     name: str,
     *,
     role: Role = Role.CAPTURE_GAIN,
@@ -96,6 +96,4 @@ def switch(
 
 def choice(name: str, items: tuple[str, ...], *, value: int = 0) -> Control:
     """A choice among names, such as Off and On of an automatic gain."""
-    return Control(
-        name=name, kind=Kind.ENUM, maximum=len(items) - 1, value=value, items=items
-    )
+    return Control(name=name, kind=Kind.ENUM, maximum=len(items) - 1, value=value, items=items)

@@ -208,7 +208,7 @@ static int on_write(snd_ctl_ext_t *ext, snd_ctl_ext_key_t key, long *values)
     return 0;
   control->revision++;
   wake_others(mixer);
-  return 1;
+  return 0; /* as the kernel: pyalsaaudio's setenum takes anything else for an error */
 }
 
 static int on_read_item(snd_ctl_ext_t *ext, snd_ctl_ext_key_t key, unsigned *items)

@@ -10,523 +10,20 @@
  * Positions are frames since the last prepare, as alsa-lib counts them. `long` has 64 bits here,
  * so that they never wrap.
  */
-#include "card_state.h"
+#include "device.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
-
-#include <alsa/asoundlib.h>
-#include <alsa/pcm_external.h>
-
-_Static_assert(sizeof(long) == 8, "positions must not wrap");
-
-struct device {
-  snd_pcm_ioplug_t io;
-  struct card *card;
-  struct stream *stream;
-  int64_t plugged; /* the card's count when we opened: another one means that we are dead */
-  char proc[600];  /* pcm0c/sub0 in the tree that looks like /proc/asound */
-  int lock;        /* on proc/status: held while we are open */
-  int poller, timer, watch;
-
-  int running;
-  int64_t clock_ns;  /* when `clock` was last moved on */
-  double clock;      /* frames that the converter has moved */
-  int64_t hardware;  /* what we tell alsa-lib of `clock`: whole steps, and nothing when frozen */
-  int64_t application;
-  int64_t earlier;   /* frames handed over before the last prepare */
-  int64_t avail_min, stop_threshold;
-  int64_t frozen_ns; /* when the next interrupt of a frozen card comes */
-  int cut;           /* this read or write has moved all that it may */
-
-  const uint8_t *source;
-  int64_t source_frames, source_bytes;
-  double base;       /* position in the source of frame 0 */
-  int speaker;
-  int64_t silent_ns; /* playback: since when an underrun has silenced it; 0: it has not */
-};
-
-static int is_capture(const struct device *device)
-{
-  return device->io.stream == SND_PCM_STREAM_CAPTURE;
-}
-
-static int is_gone(const struct device *device)
-{
-  return device->card->index < 0 || device->card->plugged != device->plugged;
-}
-
-static double frames_per_ns(const struct device *device)
-{
-  return device->io.rate * 1e-9 * device->card->speed * (1.0 + device->card->drift_ppm * 1e-6);
-}
-
-/* Source frames for each frame of the stream. */
-static double source_step(const struct device *device)
-{
-  return (double)device->card->source_rate / device->io.rate;
-}
-
-/* Frames that wait for the application: to be read, or free to be written. */
-static int64_t available(const struct device *device)
-{
-  int64_t ahead = device->hardware - device->application;
-
-  return is_capture(device) ? ahead : ahead + (int64_t)device->io.buffer_size;
-}
-
-/* ---- faults ---- */
-
-static int has_ended(const struct fault *fault, int64_t now)
-{
-  return fault->lasts_ns > 0 && fault->since_ns > 0 && now >= fault->since_ns + fault->lasts_ns;
-}
-
-/* The fault of this kind whose time has come, if any. */
-static struct fault *due(struct device *device, int where)
-{
-  int64_t now = card_now_ns(), frames = device->earlier + device->application;
-  int i;
-
-  for (i = 0; i < FAULTS; i++) {
-    struct fault *fault = &device->stream->faults[i];
-
-    if (fault->where != where)
-      continue;
-    if (has_ended(fault, now))
-      fault->where = FAULT_NONE;
-    else if (fault->at_frame < 0 || frames >= fault->at_frame)
-      return fault;
-  }
-  return NULL;
-}
-
-static void strike(struct fault *fault)
-{
-  if (!fault->since_ns)
-    fault->since_ns = card_now_ns();
-  if (fault->times > 0 && --fault->times == 0)
-    fault->where = FAULT_NONE;
-}
-
-/* Strikes if a fault of this kind is due: minus its errno, or 0. */
-static int error_of(struct device *device, int where)
-{
-  struct fault *fault = due(device, where);
-  int error;
-
-  if (!fault)
-    return 0;
-  error = fault->error;
-  strike(fault);
-  device->stream->errors++;
-  return -error;
-}
-
-/* Frames that may still move before a fault strikes, so that it does at its very frame. */
-static int64_t before_fault(const struct device *device)
-{
-  int64_t nearest = INT64_MAX;
-  int i;
-
-  for (i = 0; i < FAULTS; i++) {
-    const struct fault *fault = &device->stream->faults[i];
-    int64_t left = fault->at_frame - device->earlier - device->application;
-
-    if (fault->where >= FAULT_TRANSFER && fault->at_frame >= 0 && left > 0 && left < nearest)
-      nearest = left;
-  }
-  return nearest;
-}
-
-/* ---- /proc/asound ---- */
-
-static void tell(const struct device *device, const char *name, const char *format, ...)
-{
-  char path[640];
-  va_list arguments;
-  FILE *file;
-
-  if (is_gone(device))
-    return; /* its folder may already be another's */
-  snprintf(path, sizeof path, "%s/%s", device->proc, name);
-  file = fopen(path, "we");
-  if (!file)
-    return;
-  va_start(arguments, format);
-  vfprintf(file, format, arguments);
-  va_end(arguments);
-  fclose(file);
-}
-
-static void tell_status(const struct device *device, const char *state)
-{
-  tell(device, "status",
-       "state: %s\nowner_pid   : %d\ntrigger_time: %.9f\ntstamp      : 0.000000000\n"
-       "delay       : 0\navail       : %lld\navail_max   : 0\n-----\n"
-       "hw_ptr      : %lld\nappl_ptr    : %lld\n",
-       state, device->stream->owner, device->stream->started_ns * 1e-9,
-       (long long)available(device), (long long)device->hardware,
-       (long long)device->application);
-}
-
-/* ---- the source ---- */
-
-static void forget_source(struct device *device)
-{
-  if (device->source)
-    munmap((void *)device->source, device->source_bytes);
-  device->source = NULL;
-  device->source_frames = 0;
-}
-
-static void load_source(struct device *device)
-{
-  const struct card *card = device->card;
-  struct stat status;
-  int file;
-
-  forget_source(device);
-  if (!*card->source_path)
-    return;
-  file = open(card->source_path, O_RDONLY | O_CLOEXEC);
-  if (file < 0)
-    return;
-  if (!fstat(file, &status) && status.st_size > 0) {
-    void *bytes = mmap(NULL, status.st_size, PROT_READ, MAP_PRIVATE, file, 0);
-
-    if (bytes != MAP_FAILED) {
-      device->source = bytes;
-      device->source_bytes = status.st_size;
-      device->source_frames = status.st_size / card->source_channels /
-                              (snd_pcm_format_physical_width(card->source_format) / 8);
-    }
-  }
-  close(file);
-}
-
-/* A sample as a part of full scale; a double holds every format without loss. */
-static double decode(const uint8_t *at, int format)
-{
-  switch (format) {
-  case SND_PCM_FORMAT_S16_LE:
-    return (int16_t)(at[0] | at[1] << 8) / 32768.0;
-  case SND_PCM_FORMAT_S24_LE:
-  case SND_PCM_FORMAT_S24_3LE:
-    return (int32_t)((uint32_t)at[0] << 8 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 24) /
-           2147483648.0;
-  case SND_PCM_FORMAT_S32_LE: {
-    int32_t value;
-
-    memcpy(&value, at, sizeof value);
-    return value / 2147483648.0;
-  }
-  default: {
-    float value;
-
-    memcpy(&value, at, sizeof value);
-    return value;
-  }
-  }
-}
-
-static int64_t whole(double value, double full_scale)
-{
-  double scaled = rint(value * full_scale);
-
-  if (scaled >= full_scale)
-    return (int64_t)full_scale - 1;
-  return scaled < -full_scale ? (int64_t)-full_scale : (int64_t)scaled;
-}
-
-static void encode(uint8_t *at, int format, double value, int padding)
-{
-  int64_t number;
-  float single;
-
-  switch (format) {
-  case SND_PCM_FORMAT_S16_LE:
-    number = whole(value, 32768.0);
-    memcpy(at, &number, 2);
-    return;
-  case SND_PCM_FORMAT_S24_LE:
-    number = whole(value, 8388608.0);
-    memcpy(at, &number, 4);
-    if (padding == PADDING_ZERO)
-      at[3] = 0;
-    else if (padding == PADDING_JUNK)
-      at[3] = at[0] ^ 0x5a;
-    return;
-  case SND_PCM_FORMAT_S24_3LE:
-    number = whole(value, 8388608.0);
-    memcpy(at, &number, 3);
-    return;
-  case SND_PCM_FORMAT_S32_LE:
-    number = whole(value, 2147483648.0);
-    memcpy(at, &number, 4);
-    return;
-  default:
-    single = (float)fmax(-1.0, fmin(1.0, value));
-    memcpy(at, &single, 4);
-  }
-}
-
-static double source_sample(const struct device *device, int64_t frame, int channel)
-{
-  const struct card *card = device->card;
-  int width = snd_pcm_format_physical_width(card->source_format) / 8;
-
-  if (card->source_loops && device->source_frames && frame >= 0)
-    frame %= device->source_frames;
-  if (frame < 0 || frame >= device->source_frames)
-    return 0;
-  return decode(device->source + (frame * card->source_channels + channel) * width,
-                card->source_format);
-}
-
-/* Straight lines between the source's frames when its rate is not ours; exact when it is. */
-static double heard(const struct device *device, int64_t position, int channel)
-{
-  const struct card *card = device->card;
-  double at = device->base + position * source_step(device);
-  int64_t frame = (int64_t)floor(at);
-  double part = at - frame, value;
-  int from = channel < card->map_count ? card->channel_map[channel]
-             : card->source_channels == 1 ? 0
-                                          : channel;
-
-  if (from < 0 || from >= card->source_channels)
-    return 0;
-  value = source_sample(device, frame, from);
-  if (part > 0)
-    value += part * (source_sample(device, frame + 1, from) - value);
-  return value;
-}
-
-/* What the mixer makes of one channel: a factor, 0 when it is switched off. */
-static double mixer_gain(const struct card *card, int channel, int gain_role, int switch_role)
-{
-  double gain_cdb = 0;
-  int i;
-
-  for (i = 0; i < card->control_count; i++) {
-    const struct control *control = &card->controls[i];
-    int value = control->values[channel < control->channels ? channel : control->channels - 1];
-
-    if (control->role == switch_role && !value)
-      return 0;
-    if (control->role == gain_role)
-      gain_cdb += control->gain_minimum_cdb +
-                  (double)control->gain_step_cdb * (value - control->minimum);
-  }
-  return gain_cdb == 0 ? 1 : pow(10, gain_cdb / 2000);
-}
-
-/* ---- the clock ---- */
-
-static void wake_at(struct device *device, int64_t when_ns)
-{
-  struct itimerspec timer = {{0, 0}, {0, 0}};
-
-  if (when_ns != INT64_MAX) {
-    if (when_ns < 1)
-      when_ns = 1; /* long ago: readable at once, and until the timer is set anew */
-    timer.it_value.tv_sec = when_ns / 1000000000;
-    timer.it_value.tv_nsec = when_ns % 1000000000;
-  }
-  timerfd_settime(device->timer, TFD_TIMER_ABSTIME, &timer, NULL);
-}
-
-static int is_fault_due(struct device *device)
-{
-  return due(device, FAULT_TRANSFER) || due(device, FAULT_POLL) || due(device, FAULT_UNPLUG) ||
-         (device->running && (due(device, FAULT_XRUN) || due(device, FAULT_SUSPEND)));
-}
-
-/* Would poll on a real card return now? */
-static int is_ready(struct device *device, int64_t now)
-{
-  int64_t wanted = device->avail_min + device->stream->wake_offset;
-
-  if (is_gone(device) || is_fault_due(device))
-    return 1;
-  switch (device->io.state) {
-  case SND_PCM_STATE_DRAINING:
-    return is_capture(device) || device->hardware >= device->application;
-  case SND_PCM_STATE_PREPARED:
-    return !is_capture(device) && available(device) >= device->avail_min;
-  case SND_PCM_STATE_RUNNING:
-    if (due(device, FAULT_STALL))
-      return 0;
-    if (due(device, FAULT_FREEZE))
-      return now >= device->frozen_ns;
-    return available(device) >= (wanted > 1 ? wanted : 1);
-  case SND_PCM_STATE_PAUSED:
-    return available(device) >= device->avail_min;
-  default:
-    return 1;
-  }
-}
-
-/* Sets the timer for the time when poll has something to tell. */
-static void schedule(struct device *device)
-{
-  struct stream *stream = device->stream;
-  struct fault *fault;
-  int64_t now = card_now_ns(), wanted, missing, step;
-
-  if (is_ready(device, now)) {
-    wake_at(device, 0);
-    return;
-  }
-  fault = due(device, FAULT_STALL);
-  if (!device->running || fault) {
-    wake_at(device, fault && fault->lasts_ns && fault->since_ns
-                        ? fault->since_ns + fault->lasts_ns + 1000
-                        : INT64_MAX);
-    return;
-  }
-  if (due(device, FAULT_FREEZE)) {
-    wake_at(device, device->frozen_ns);
-    return;
-  }
-  wanted = device->avail_min + stream->wake_offset;
-  if (device->io.state == SND_PCM_STATE_DRAINING)
-    wanted = device->io.buffer_size;
-  else if (wanted > device->stop_threshold)
-    wanted = device->stop_threshold; /* an overrun wakes too */
-  missing = device->hardware + (wanted > 1 ? wanted : 1) - available(device);
-  step = stream->pointer_step > 1 ? stream->pointer_step : 1;
-  missing = (missing + step - 1) / step * step;
-  wake_at(device, device->clock_ns +
-                      (int64_t)ceil((missing - device->clock) / frames_per_ns(device)) + 1000);
-}
-
-/* A source that was put on while we run begins with the next frame of the converter. */
-static void follow_source(struct device *device)
-{
-  struct card *card = device->card;
-
-  if (!is_capture(device) || card->source_seen == card->source_serial)
-    return;
-  card->source_seen = card->source_serial;
-  load_source(device);
-  device->base = device->running ? -device->hardware * source_step(device) : 0;
-  card->source_next = 0;
-  card->room_position = 0;
-  card->room_ns = 0;
-}
-
-/* Keeps in the state where we are, for the next start, which another process may do. */
-static void remember(struct device *device)
-{
-  struct card *card = device->card;
-  struct stream *stream = device->stream;
-
-  stream->frames = device->earlier + device->application;
-  if (!is_capture(device) || !device->running)
-    return;
-  card->source_next = device->base + device->application * source_step(device);
-  card->room_position = device->base + device->clock * source_step(device);
-  card->room_ns = device->clock_ns;
-}
-
-static void halt(struct device *device, snd_pcm_state_t state)
-{
-  remember(device);
-  device->running = 0;
-  snd_pcm_ioplug_set_state(&device->io, state);
-  tell_status(device, snd_pcm_state_name(state));
-}
-
-/* Moves the converter on while it is not stalled. */
-static void turn(struct device *device, int64_t now)
-{
-  struct stream *stream = device->stream;
-  double moved = (now - device->clock_ns) * frames_per_ns(device);
-  int64_t step = stream->pointer_step > 1 ? stream->pointer_step : 1, reached;
-
-  device->clock_ns = now;
-  if (due(device, FAULT_STALL)) {
-    struct fault *fault = due(device, FAULT_STALL);
-
-    if (!fault->since_ns)
-      fault->since_ns = now;
-    if (is_capture(device) && device->card->goes_on) {
-      device->base += moved * source_step(device);
-      stream->frames_lost += llrint(moved);
-    }
-    return;
-  }
-  device->clock += moved;
-  stream->clock_frames += llrint(moved);
-  reached = (int64_t)device->clock / step * step;
-  if (due(device, FAULT_FREEZE)) {
-    struct fault *fault = due(device, FAULT_FREEZE);
-
-    if (!fault->since_ns)
-      fault->since_ns = now;
-    return;
-  }
-  if (device->io.state == SND_PCM_STATE_DRAINING && reached > device->application)
-    reached = device->application;
-  if (reached > device->hardware)
-    device->hardware = reached;
-}
-
-/* Brings everything up to now: the clock, the faults that strike, and the state. */
-static void advance(struct device *device)
-{
-  struct stream *stream = device->stream;
-  struct fault *fault;
-
-  follow_source(device);
-  if ((fault = due(device, FAULT_UNPLUG))) {
-    strike(fault);
-    device->card->index = -1;
-  }
-  if (is_gone(device)) {
-    if (device->io.state != SND_PCM_STATE_DISCONNECTED)
-      halt(device, SND_PCM_STATE_DISCONNECTED);
-  } else if (device->running) {
-    turn(device, card_now_ns());
-    if ((fault = due(device, FAULT_SUSPEND))) {
-      strike(fault);
-      stream->suspends++;
-      halt(device, SND_PCM_STATE_SUSPENDED);
-      return;
-    }
-    fault = due(device, FAULT_XRUN);
-    if (fault || (device->io.state == SND_PCM_STATE_RUNNING &&
-                  available(device) >= device->stop_threshold)) {
-      if (fault)
-        strike(fault);
-      stream->xruns++;
-      device->silent_ns = card_now_ns();
-      halt(device, SND_PCM_STATE_XRUN);
-      return;
-    }
-    remember(device);
-  }
-  /* alsa-lib asks us to move frames only when there are some: let it come and hear the error */
-  if ((is_gone(device) || due(device, FAULT_TRANSFER)) && available(device) < 1)
-    device->hardware = device->application + 1 - (is_capture(device) ? 0 : device->io.buffer_size);
-}
-
-/* ---- what alsa-lib calls ---- */
 
 static snd_pcm_sframes_t on_pointer(snd_pcm_ioplug_t *io)
 {
@@ -542,17 +39,19 @@ static int on_start(snd_pcm_ioplug_t *io)
   struct device *device = io->private_data;
   struct card *card = device->card;
   struct stream *stream = device->stream;
-  int64_t now = card_now_ns();
+  int64_t now;
 
   if (is_gone(device))
     return -ENODEV;
   follow_source(device);
+  tell_status(device, "RUNNING"); /* first, because it takes longer than a frame */
+  now = card_now_ns();
   if (is_capture(device)) {
     device->base = card->source_next;
     if (card->goes_on && card->room_ns) {
       /* the room went on while nobody recorded */
-      device->base = card->room_position + (now - card->room_ns) * frames_per_ns(device) *
-                                               source_step(device);
+      device->base =
+          card->room_position + (now - card->room_ns) * frames_per_ns(device) * source_step(device);
       device->base = rint(device->base); /* so that equal rates stay bit exact */
       stream->frames_lost += llrint((device->base - card->source_next) / source_step(device));
     }
@@ -566,26 +65,7 @@ static int on_start(snd_pcm_ioplug_t *io)
   device->running = 1;
   stream->starts++;
   stream->started_ns = now;
-  tell_status(device, "RUNNING");
   return 0;
-}
-
-/* Cuts the recording where the sound stopped: what was dropped never sounded. */
-static void cut_recording(struct device *device)
-{
-  int64_t unplayed = device->application - device->hardware;
-  int frame_bytes = snd_pcm_format_physical_width(device->io.format) / 8 * device->io.channels;
-
-  if (is_capture(device) || unplayed <= 0)
-    return;
-  device->stream->frames_unplayed += unplayed;
-  if (device->speaker >= 0) {
-    off_t end = lseek(device->speaker, 0, SEEK_END) - unplayed * frame_bytes;
-
-    if (end >= 0 && ftruncate(device->speaker, end) == 0)
-      lseek(device->speaker, end, SEEK_SET);
-  }
-  device->hardware = device->application; /* once is enough */
 }
 
 static int on_stop(snd_pcm_ioplug_t *io)
@@ -635,53 +115,11 @@ static int on_pause(snd_pcm_ioplug_t *io, int enable)
   return 0;
 }
 
-static uint8_t *sample_at(const snd_pcm_channel_area_t *area, snd_pcm_uframes_t frame)
+/* Only for capture, which stops at once; for playback alsa-lib itself waits until it is empty. */
+static int on_drain(snd_pcm_ioplug_t *io)
 {
-  return (uint8_t *)area->addr + (area->first + area->step * frame) / 8;
-}
-
-static void capture(struct device *device, const snd_pcm_channel_area_t *areas,
-                    snd_pcm_uframes_t offset, snd_pcm_uframes_t size)
-{
-  const snd_pcm_ioplug_t *io = &device->io;
-  unsigned channel;
-  snd_pcm_uframes_t i;
-
-  for (channel = 0; channel < io->channels; channel++) {
-    double gain = mixer_gain(device->card, channel, ROLE_CAPTURE_GAIN, ROLE_CAPTURE_SWITCH);
-
-    for (i = 0; i < size; i++)
-      encode(sample_at(&areas[channel], offset + i), io->format,
-             gain == 0 ? 0 : gain * heard(device, device->application + i, channel),
-             device->stream->s24_padding);
-  }
-}
-
-static int play(struct device *device, const snd_pcm_channel_area_t *areas,
-                snd_pcm_uframes_t offset, snd_pcm_uframes_t size)
-{
-  int width = snd_pcm_format_physical_width(device->io.format) / 8;
-  size_t bytes = size * width * device->io.channels;
-  uint8_t *frames = malloc(bytes), *at = frames;
-  unsigned channel;
-  double gains[CHANNELS];
-  snd_pcm_uframes_t i;
-  ssize_t written;
-
-  if (!frames)
-    return -ENOMEM;
-  for (channel = 0; channel < device->io.channels; channel++)
-    gains[channel] =
-        mixer_gain(device->card, channel, ROLE_PLAYBACK_GAIN, ROLE_PLAYBACK_SWITCH);
-  for (i = 0; i < size; i++)
-    for (channel = 0; channel < device->io.channels; channel++, at += width) {
-      memcpy(at, sample_at(&areas[channel], offset + i), width);
-      if (gains[channel] != 1)
-        encode(at, device->io.format, gains[channel] * decode(at, device->io.format), PADDING_SIGN);
-    }
-  written = device->speaker < 0 ? (ssize_t)bytes : write(device->speaker, frames, bytes);
-  free(frames);
-  return written == (ssize_t)bytes ? 0 : -EIO;
+  (void)io;
+  return 0;
 }
 
 static snd_pcm_sframes_t on_transfer(snd_pcm_ioplug_t *io, const snd_pcm_channel_area_t *areas,
@@ -750,8 +188,7 @@ static unsigned short events_of(struct device *device)
   case SND_PCM_STATE_PAUSED:
   case SND_PCM_STATE_DRAINING:
     if (freeze)
-      device->frozen_ns =
-          card_now_ns() + (int64_t)(device->io.period_size / frames_per_ns(device));
+      device->frozen_ns = card_now_ns() + (int64_t)(device->io.period_size / frames_per_ns(device));
     return ready;
   default:
     return ready | POLLERR;
@@ -862,88 +299,21 @@ static int on_close(snd_pcm_ioplug_t *io)
   return 0;
 }
 
-/* Two tables: a card that cannot pause has no such callback. */
-#define CALLBACKS                                                                               \
-  .start = on_start, .stop = on_stop, .pointer = on_pointer, .transfer = on_transfer,           \
-  .close = on_close, .hw_params = on_hw_params, .hw_free = on_hw_free,                          \
-  .sw_params = on_sw_params, .prepare = on_prepare,                                             \
-  .poll_descriptors = on_poll_descriptors, .poll_revents = on_poll_events
-
-static const snd_pcm_ioplug_callback_t callbacks = {CALLBACKS};
-static const snd_pcm_ioplug_callback_t callbacks_with_pause = {CALLBACKS, .pause = on_pause};
-
-/* ---- opening ---- */
-
-static int lowest(const struct choice *choice)
-{
-  int value = choice->values[0], i;
-
-  for (i = 1; i < choice->count; i++)
-    value = choice->values[i] < value ? choice->values[i] : value;
-  return value;
-}
-
-static int highest(const struct choice *choice)
-{
-  int value = choice->values[0], i;
-
-  for (i = 1; i < choice->count; i++)
-    value = choice->values[i] > value ? choice->values[i] : value;
-  return value;
-}
-
-static int offer(struct device *device, int parameter, const struct choice *choice)
-{
-  if (choice->is_range)
-    return snd_pcm_ioplug_set_param_minmax(&device->io, parameter, choice->values[0],
-                                           choice->values[1]);
-  return snd_pcm_ioplug_set_param_list(&device->io, parameter, choice->count,
-                                       (const unsigned *)choice->values);
-}
-
-/* alsa-lib wants sizes in bytes: every size in frames, times every size that a frame may have.
- * A card with exact periods is exact if it has one format and one number of channels. */
-static int offer_bytes(struct device *device, int parameter, const struct choice *frames)
-{
-  const struct choice *formats = &device->stream->formats, *channels = &device->stream->channels;
-  unsigned sizes[CHOICES * CHOICES], count = 0;
-  int widest = 0, narrowest = 64, format, size, channel;
-
-  for (format = 0; format < formats->count; format++) {
-    int width = snd_pcm_format_physical_width(formats->values[format]) / 8;
-
-    widest = width > widest ? width : widest;
-    narrowest = width < narrowest ? width : narrowest;
-  }
-  if (frames->is_range)
-    return snd_pcm_ioplug_set_param_minmax(&device->io, parameter,
-                                           frames->values[0] * narrowest * lowest(channels),
-                                           frames->values[1] * widest * highest(channels));
-  for (format = 0; format < formats->count; format++)
-    for (channel = lowest(channels); channel <= highest(channels); channel++)
-      for (size = 0; size < frames->count && count < CHOICES * CHOICES; size++)
-        sizes[count++] = snd_pcm_format_physical_width(formats->values[format]) / 8 * channel *
-                         frames->values[size];
-  return snd_pcm_ioplug_set_param_list(&device->io, parameter, count, sizes);
-}
-
-static int offer_everything(struct device *device)
-{
-  const struct stream *stream = device->stream;
-  static const unsigned access[] = {SND_PCM_ACCESS_RW_INTERLEAVED, SND_PCM_ACCESS_MMAP_INTERLEAVED};
-  int error;
-
-  (void)((error = snd_pcm_ioplug_set_param_list(&device->io, SND_PCM_IOPLUG_HW_ACCESS, 2,
-                                                access)) < 0 ||
-         (error = offer(device, SND_PCM_IOPLUG_HW_FORMAT, &stream->formats)) < 0 ||
-         (error = offer(device, SND_PCM_IOPLUG_HW_CHANNELS, &stream->channels)) < 0 ||
-         (error = offer(device, SND_PCM_IOPLUG_HW_RATE, &stream->rates)) < 0 ||
-         (error = offer(device, SND_PCM_IOPLUG_HW_PERIODS, &stream->periods)) < 0 ||
-         (error = offer_bytes(device, SND_PCM_IOPLUG_HW_PERIOD_BYTES, &stream->period_frames)) <
-             0 ||
-         (error = offer_bytes(device, SND_PCM_IOPLUG_HW_BUFFER_BYTES, &stream->buffer_frames)) < 0);
-  return error;
-}
+static const snd_pcm_ioplug_callback_t all_callbacks = {
+    .start = on_start,
+    .stop = on_stop,
+    .pointer = on_pointer,
+    .transfer = on_transfer,
+    .close = on_close,
+    .hw_params = on_hw_params,
+    .hw_free = on_hw_free,
+    .sw_params = on_sw_params,
+    .prepare = on_prepare,
+    .drain = on_drain,
+    .pause = on_pause,
+    .poll_descriptors = on_poll_descriptors,
+    .poll_revents = on_poll_events,
+};
 
 /* One opener a device: the second one is told that it is busy, as the kernel does. */
 static int take(struct device *device)
@@ -1004,7 +374,13 @@ static int open_device(snd_pcm_t **handle, const char *name, snd_pcm_stream_t di
   device->io.version = SND_PCM_IOPLUG_VERSION;
   device->io.name = card->name;
   device->io.flags = SND_PCM_IOPLUG_FLAG_MONOTONIC | SND_PCM_IOPLUG_FLAG_BOUNDARY_WA;
-  device->io.callback = device->stream->can_pause ? &callbacks_with_pause : &callbacks;
+  device->callbacks = all_callbacks;
+  if (!device->stream->can_pause)
+    device->callbacks.pause = NULL;
+  if (direction == SND_PCM_STREAM_PLAYBACK)
+    device->callbacks.drain = NULL;
+  device->io.callback = &device->callbacks;
+  device->io.nonblock = (mode & SND_PCM_NONBLOCK) != 0; /* alsa-lib forgets it at open */
   device->io.private_data = device;
   error = number != 0 || !device->stream->present ? -ENOENT : error_of(device, FAULT_OPEN);
   if (error || (error = take(device)) < 0 || (error = make_poller(device, folder)) < 0 ||
