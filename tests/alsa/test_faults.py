@@ -22,6 +22,8 @@ from alsa.program import open_pcm, open_speaker, read_frames, state, wait, wait_
 
 IN, OUT, ERR, NVAL = select.POLLIN, select.POLLOUT, select.POLLERR, select.POLLNVAL
 PERIOD = bytes(320)
+LONG = PERIOD * 20
+"""What sounds for 200 ms, so that a busy machine has no underrun of its own."""
 
 
 @pytest.fixture
@@ -61,11 +63,15 @@ def test_before_its_first_read_a_capture_device_does_not_run_and_poll_tells_noth
     assert wait(pcm) == IN
 
 
-def test_a_read_takes_what_is_there_and_zero_frames_are_no_error(pcm):
+def test_a_read_takes_what_is_there_and_no_frames_are_no_error(card, pcm):
     read_frames(pcm, 160)
-    sizes = [pcm.read()[0] for _ in range(3)]
-    assert max(sizes) < 160
-    assert min(sizes) >= 0
+    card.capture.stall()
+    there = pcm.avail()
+    taken = 0
+    while (got := pcm.read())[0] > 0:
+        taken += got[0]
+        assert got[0] == min(160, there - taken + got[0])
+    assert (taken, got) == (there, (0, b""))
     assert state(pcm) == "RUNNING"
 
 
@@ -409,7 +415,7 @@ def test_a_write_wants_whole_frames_and_takes_any_bytes(speaker):
 def test_an_underrun_is_told_by_poll_and_returned_once_and_what_was_written_is_not_taken(
     card, speaker
 ):
-    speaker.write(PERIOD * 4)
+    speaker.write(LONG)
     card.playback.xrun()
     assert wait_for(speaker, ERR) == OUT | ERR
     taken = card.playback.frames
@@ -421,7 +427,7 @@ def test_an_underrun_is_told_by_poll_and_returned_once_and_what_was_written_is_n
 
 
 def test_drain_in_non_blocking_mode_raises_and_goes_on_draining(card, speaker):
-    speaker.write(PERIOD)
+    speaker.write(LONG)
     with refused(errno.EAGAIN):
         speaker.drain()
     assert state(speaker) == "DRAINING"
@@ -434,16 +440,16 @@ def test_drain_in_non_blocking_mode_raises_and_goes_on_draining(card, speaker):
 
 
 def test_closing_in_non_blocking_mode_drops_what_has_not_sounded(card):
-    pcm = open_speaker()
-    pcm.write(PERIOD * 4)
+    pcm = open_speaker(periods=50)
+    pcm.write(LONG)
     pcm.close()
     assert card.playback.frames_unplayed > 0
 
 
 def test_a_card_that_can_pause_says_so_and_keeps_its_sound(rack):
     rack.plug(rack.card("Pause", playback=Offer(can_pause=True)))
-    pcm = open_speaker("hw:CARD=Pause")
-    pcm.write(PERIOD * 3)
+    pcm = open_speaker("hw:CARD=Pause", periods=50)
+    pcm.write(LONG)
     assert pcm.info()["can_pause"]
     assert pcm.pause() == 0
     room = pcm.avail()
@@ -458,7 +464,7 @@ def test_a_card_that_can_pause_says_so_and_keeps_its_sound(rack):
 
 @pytest.mark.parametrize("error", [errno.EIO, errno.ENODEV])
 def test_a_failed_write_raises_and_the_next_may_work(card, speaker, error):
-    speaker.write(PERIOD)
+    speaker.write(LONG)
     card.playback.fail_transfer(error)
     with refused(error):
         speaker.write(PERIOD)

@@ -36,7 +36,7 @@ def mixer(name):
 
 def heard(card, frames=400):
     card.speed = 20
-    pcm = open_pcm(DEVICE, channels=2, periods=50)
+    pcm = open_pcm(DEVICE, channels=2, periods=800)
     sound = np.frombuffer(read_frames(pcm, frames), "<i2").reshape(-1, 2)
     pcm.close()
     return sound

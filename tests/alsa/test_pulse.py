@@ -14,18 +14,25 @@ from alsa.program import open_pcm, open_speaker, read_frames, wait_for
 from alsa.pulse import Pulse, missing_server
 
 
+def read_for_ever(pcm):
+    while True:
+        wait_for(pcm, select.POLLIN | select.POLLERR)
+        pcm.read()
+
+
 def test_the_microphone_hears_the_speaker(pulse):
     microphone = open_pcm("default", periods=20)
     speaker = open_speaker("default", periods=20)
     read_frames(microphone, 160)
     tone = (np.sin(np.arange(160) * 2 * np.pi / 16) * 16000).astype(np.int16)
-    heard = np.zeros(0, np.int16)
-    while heard.size == 0 or np.abs(heard).max() < 15000:
+    loudest = []
+    # It takes a few periods to get there, and a busy machine tears holes into it.
+    while loudest.count(10) < 10:
         wait_for(speaker, select.POLLOUT)
         speaker.write(tone)
-        heard = np.frombuffer(read_frames(microphone, 160), "<i2")
-    spectrum = np.abs(np.fft.rfft(heard[:160]))
-    assert np.argmax(spectrum) == 10
+        heard = np.frombuffer(read_frames(microphone, 160), "<i2")[:160]
+        loudest.append(int(np.argmax(np.abs(np.fft.rfft(heard)))))
+        assert len(loudest) < 2000
     speaker.close()
     microphone.close()
 
@@ -57,9 +64,8 @@ def test_when_the_server_dies_reads_fail_and_it_can_be_started_again(tmp_path, m
         pcm = open_pcm("hw:0")
         pcm.read()
         server.kill()
-        wait_for(pcm, select.POLLIN | select.POLLERR)
         with pytest.raises(alsaaudio.ALSAAudioError, match=os.strerror(errno.EIO)):
-            pcm.read()
+            read_for_ever(pcm)
         pcm.close()
         with pytest.raises(alsaaudio.ALSAAudioError, match=os.strerror(errno.ECONNREFUSED)):
             open_pcm("hw:0")
