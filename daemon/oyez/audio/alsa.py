@@ -7,10 +7,12 @@ that is asked for one channel opens with two), so what counts is ``info()`` afte
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import math
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from oyez.audio.cards import Direction
@@ -27,6 +29,8 @@ runs at, so clipping is seen as it happens; then whole multiples of 16 kHz."""
 CHANNELS = (2, 1)
 """Both channels of a stereo card are taken, since one of them may be dead."""
 MAX_CHANNELS = 32
+SHORT_BUFFER = 0.75
+"""A buffer with less than this share of the time that was asked for is asked for anew."""
 
 _FORMATS = {
     "S16_LE": SampleFormat.S16,
@@ -76,6 +80,15 @@ class Handle:
         """The granted period."""
         return self.period_frames * 1000 / self.stream.rate_hz
 
+    def close(self) -> None:
+        """Give the device back at once: what was not played yet is dropped.
+
+        pyalsaaudio drains before it closes, and a card that stands still is never drained.
+        """
+        with contextlib.suppress(library().ALSAAudioError):
+            self.pcm.drop()
+        self.pcm.close()
+
     def __str__(self) -> str:
         periods = self.buffer_frames / self.period_frames
         return f"{self.device} ({self.stream}, {self.period_ms:.4g} ms x {periods:.3g})"
@@ -120,10 +133,21 @@ def open_device(device: str, direction: Direction, wish: Wish) -> Handle:
     """
     alsa = library()
     offer, pcm = _probe(alsa, device, direction)
-    asked = choose(offer, wish)
+    # Opened anew each time: a handle cannot be set up twice with every driver.
+    pcm.close()
+    handle = _ask(alsa, device, direction, choose(offer, wish), wish)
+    buffer_ms = handle.buffer_frames * 1000 / handle.stream.rate_hz
+    if buffer_ms < SHORT_BUFFER * wish.period_ms * wish.periods:
+        # The period is smaller than asked for: as much time in more periods of that size.
+        periods = math.ceil(wish.period_ms * wish.periods / handle.period_ms)
+        handle.pcm.close()
+        more = replace(wish, periods=periods)
+        handle = _ask(alsa, device, direction, choose(offer, wish), more)
+    return handle
+
+
+def _ask(alsa: Any, device: str, direction: Direction, asked: StreamFormat, wish: Wish) -> Handle:
     try:
-        # Opened anew: a handle cannot be set up twice with every driver.
-        pcm.close()
         pcm = alsa.PCM(
             type=_kind(alsa, direction),
             mode=alsa.PCM_NONBLOCK,

@@ -42,7 +42,7 @@ class SoundWatch:
         self._loudness = loudness
         self._said_s: deque[float] = deque()
         self._left_out = 0
-        self._losses = (0, 0, 0)
+        self._losses = (0, 0, 0, 0, 0)
         self._losses_s = -LOSSES_S
 
     def take(self, message: object) -> None:
@@ -67,17 +67,21 @@ class SoundWatch:
 
     def look(self, crew: Crew, *, last: bool = False) -> None:
         """Tell of sound that was lost since the last time."""
-        losses = (crew.overruns, crew.underruns, crew.lost_frames)
+        losses = (crew.gaps, crew.overruns, crew.underruns, crew.lost_frames, crew.lost_ms)
         now_s = time.monotonic()
-        if losses == self._losses or (now_s - self._losses_s < LOSSES_S and not last):
+        # Time alone says nothing yet: while a card is away, that was said already.
+        if losses[:-1] == self._losses[:-1] or (now_s - self._losses_s < LOSSES_S and not last):
             return
         new = [after - before for before, after in zip(self._losses, losses, strict=True)]
         self._losses, self._losses_s = losses, now_s
         self._say(
-            "sound was lost: %d overruns and %d underruns of the card, %d ms were read too late",
+            "sound was lost: %d ms in %d gaps; %d overruns and %d underruns of the card; "
+            "%d ms were read too late",
+            new[4],
             new[0],
             new[1],
-            frames_to_ms(new[2]),
+            new[2],
+            frames_to_ms(new[3]),
         )
 
     def _opened(self, message: DeviceOpened) -> None:

@@ -62,6 +62,11 @@ class AudioThread(threading.Thread):
         self._told = (False, Signal.LIVE, 0)
         self.overruns = 0
         """How often the driver reported that sound was lost because it was not fetched in time."""
+        self.gaps = 0
+        """How often hearing was interrupted, for whatever reason."""
+        self.lost_s = 0.0
+        """How much was not heard, in all, since there was anything to hear."""
+        self._in_gap = False
 
     def stop(self) -> None:
         """End after the present period. Any thread."""
@@ -90,9 +95,14 @@ class AudioThread(threading.Thread):
             return passed_s
         self.overruns += period.overrun
         gated = self._heard_s < self._gate_until_s
+        if period.lost_s and self._front_end.levels is not None:
+            self.lost_s += period.lost_s
+            self._in_gap = True
         if period.lost_s:
             self._keep(self._front_end.lose(period.lost_s, gated=gated))
         if period.raw:
+            self.gaps += self._in_gap
+            self._in_gap = False
             self._keep(self._front_end.process(period.raw, stream, gated=gated))
             self._tell_signal()
         return period.lost_s + len(period.raw) / stream.frame_bytes / stream.rate_hz

@@ -34,8 +34,12 @@ XRUN = -32
 STALL_S = 1.0
 """A card that moves nothing for so long, and for STALL_PERIODS, is not alive."""
 STALL_PERIODS = 4
-STEP_S = 0.02
-"""The step in which time passes without a microphone."""
+LATE_S = 0.1
+"""A card whose period comes so late, with nothing behind it, stood still."""
+STEP_S = 0.1
+"""The step in which time passes without a microphone: waiting for one must cost next to nothing."""
+REST_S = 0.02
+"""Between two overruns without any sound in between."""
 SLEPT_S = 0.001
 """A poll that took longer waited for something: there was no backlog."""
 DISCONNECTED = 8
@@ -104,7 +108,7 @@ class _End:
     def close(self) -> None:
         """See ``ports``: main closes what is still here, when both threads have ended."""
         for handle in filter(None, (self.handle, *self._offered)):
-            handle.pcm.close()
+            handle.close()
         self.handle = None
         self._offered.clear()
 
@@ -221,6 +225,7 @@ class CardCapture(_End):
         self._heard_s = time.monotonic()
         self._slept = False
         self._interrupted = False
+        self._rests_until_s = 0.0
 
     @property
     def stream(self) -> StreamFormat:
@@ -244,6 +249,8 @@ class CardCapture(_End):
         self._wait()
         if self.handle is None:
             return self._passed()
+        if time.monotonic() < self._rests_until_s:
+            return NOTHING
         if not self.ready:
             self.check_stall()
             return NOTHING
@@ -253,10 +260,19 @@ class CardCapture(_End):
             self.fail(error)
             return NOTHING
         if length == XRUN:
-            self._interrupted = True
-            return Period(b"", overrun=True)  # the next read starts the stream again
+            return self._overrun()
         self.ready = False  # until the poll says that there is one more period
         return self._heard(length, raw) if length > 0 else NOTHING
+
+    def _overrun(self) -> Period:
+        """Sound was lost; the next read starts the stream again."""
+        now_s = time.monotonic()
+        if self._interrupted:
+            # One more before anything was heard: not at full speed, and not for ever.
+            self._rests_until_s = now_s + REST_S
+            self.check_stall()
+        self._interrupted = True
+        return self._passed()._replace(overrun=True)
 
     def _heard(self, length: int, raw: bytes) -> Period:
         """A period of ``length`` frames, and what was lost before it after an interruption."""
@@ -268,10 +284,20 @@ class CardCapture(_End):
             lost_s = max(0.0, now_s - length_s - self._heard_s)
             self._heard_s = now_s
         elif self._slept:
-            self._heard_s = now_s  # nothing was waiting before this period: it is the newest
+            # Nothing was waiting before this period: it is the newest, if the card did not stand.
+            lost_s = self._stood_s(now_s - length_s - self._heard_s)
+            self._heard_s = now_s
         else:
             self._heard_s = min(now_s, self._heard_s + length_s)
         return Period(raw, overrun=False, lost_s=lost_s)
+
+    def _stood_s(self, late_s: float) -> float:
+        """For how long the card stood still without a word, for a period that is so late."""
+        if late_s < LATE_S or self.handle is None:
+            return 0.0
+        # If it was this process that stood, the card has more.
+        waiting_s = max(0, self.handle.pcm.avail()) / self.stream.rate_hz
+        return late_s - waiting_s if late_s - waiting_s >= LATE_S else 0.0
 
     def _passed(self) -> Period:
         """Time without a microphone."""
@@ -284,7 +310,8 @@ class CardCapture(_End):
 
     def _wait(self) -> None:
         """Sleep until either card has something to do, a device is offered, or a step is over."""
-        ends: list[_End] = [self]
+        rests_s = max(0.0, self._rests_until_s - time.monotonic())
+        ends: list[_End] = [] if rests_s else [self]
         if self._playback is not None:
             ends.append(self._playback)
         self._slept = False
@@ -298,7 +325,7 @@ class CardCapture(_End):
                 poll.register(descriptor, events)
                 owners[descriptor] = end
         found: dict[_End, list[tuple[int, int]]] = {end: [] for end in ends}
-        timeout_s = STALL_S / 4 if self.handle is not None else STEP_S
+        timeout_s = rests_s or (STALL_S / 4 if self.handle is not None else STEP_S)
         before_s = time.monotonic()
         happened = poll.poll(timeout_s * 1000)
         self._slept = time.monotonic() - before_s > SLEPT_S

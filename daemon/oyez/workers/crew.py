@@ -108,6 +108,16 @@ class Crew:
         return self._audio.overruns
 
     @property
+    def gaps(self) -> int:
+        """How often hearing was interrupted."""
+        return self._audio.gaps
+
+    @property
+    def lost_ms(self) -> int:
+        """How much was not heard, in all."""
+        return round(self._audio.lost_s * 1000)
+
+    @property
     def underruns(self) -> int:
         """How often the card had nothing to play."""
         return self._playback.underruns if self._playback is not None else 0

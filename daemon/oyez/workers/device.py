@@ -170,7 +170,7 @@ class DeviceThread(threading.Thread):
             case SetGain(hardware_db=hardware_db):
                 self._set_gain(hardware_db)
             case Returned(handle=handle):
-                handle.pcm.close()
+                handle.close()
                 for side in self._sides:
                     if side.direction is handle.direction and not self._stopping:
                         self._failed(side, message.fault, message.reason)
