@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import corpus
-from bench import endpoints, loop, pipeline, report, start, timeline, wer
+from bench import audio, card, endpoints, loop, pipeline, report, start, timeline, wer
 from oyez import config
 from oyez.config_sections import plain
 from oyez.errors import OyezError
@@ -73,6 +73,18 @@ def _start(options: argparse.Namespace) -> dict[str, Any]:
     return told | start.measure(corpus.spoken()[0], times=options.times, config=options.config)
 
 
+def _card(options: argparse.Namespace) -> dict[str, Any]:
+    told = _told("card", options)
+    return told | card.measure(threads=options.threads, say=_say)
+
+
+def _audio(options: argparse.Namespace) -> dict[str, Any]:
+    told = _told("audio", options)
+    settings = config.load(options.config).settings
+    periods_ms = options.periods_ms
+    return told | audio.measure(settings, seconds=options.s, periods_ms=periods_ms, say=_say)
+
+
 def _made(options: argparse.Namespace) -> timeline.Timeline:
     plan = timeline.Plan(
         snr_db=options.snr_db,
@@ -129,8 +141,10 @@ def _parser() -> argparse.ArgumentParser:
     wording = add("wer", _wer, "the words lost by streaming")
     ending = add("endpoints", _endpoints, "begins and ends of speech, for many settings; no model")
     starting = add("start", _start, "the time from exec to ready, and the memory")
+    carding = add("card", _card, "kinds of sound cards and their faults, on an emulated card")
+    sounding = add("audio", _audio, "the audio thread's cost and lateness, on an emulated card")
     making.add_argument("--out", type=Path, required=True, metavar="DIR")
-    for added in (looping, wording, ending, starting):
+    for added in (looping, wording, ending, starting, carding, sounding):
         added.add_argument("--out", type=Path, metavar="FILE", help="write the result there too")
         added.add_argument("--config", type=Path, metavar="FILE", help="a configuration to measure")
     for added in (making, looping, wording, ending):
@@ -138,6 +152,11 @@ def _parser() -> argparse.ArgumentParser:
     for added in (making, looping):
         _add_plan(added)
     starting.add_argument("--times", type=int, default=5)
+    carding.add_argument("--threads", type=int, default=1, help="for an inference")
+    sounding.add_argument("--s", type=float, default=60, help="seconds for each row")
+    sounding.add_argument(
+        "--periods-ms", type=int, nargs="+", default=audio.PERIODS_MS, metavar="MS"
+    )
     return parser
 
 

@@ -93,6 +93,7 @@ class Chain:
         playback: str | None = None,
         wish: alsa.Wish = WISH,
         vad: Any = None,
+        audio_thread: type[AudioThread] = AudioThread,
     ) -> None:
         self.rack = rack
         self.main: Mailbox[object] = Mailbox(10_000)
@@ -113,7 +114,7 @@ class Chain:
         self.heard = FrameRing(RING_BLOCKS)
         self.spoken = PlaybackRing(20 * VOICE_HZ) if playback else None
         self.front_end = FrontEnd(vad or Deaf())
-        self.audio = AudioThread(
+        self.audio = audio_thread(
             capture=self.capture,
             playback=self.playback,
             front_end=self.front_end,

@@ -17,12 +17,14 @@ class Period(NamedTuple):
     """What one ``read`` gave: interleaved bytes in the capture's ``stream``, any number of them.
 
     ``overrun`` says that the driver reported lost sound; ``lost_s`` how much time before these
-    bytes was not heard, as far as the port can tell.
+    bytes was not heard, as far as the port can tell; ``reopened`` that they are the first of a
+    device that was opened just now, where nothing holds that was learned before.
     """
 
     raw: bytes | memoryview
     overrun: bool
     lost_s: float = 0.0
+    reopened: bool = False
 
 
 class Capture(Protocol):

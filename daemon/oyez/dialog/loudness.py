@@ -7,10 +7,11 @@ and carries its steps to the card (through the device's thread) and to the front
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from oyez.audio.gain import AutoGain, Gain, GainMemory, Spoken, Step, split
-from oyez.audio.pcm import SILENCE_DBFS, dbfs
+from oyez.audio.pcm import SILENCE_DBFS, SampleFormat, dbfs
 from oyez.errors import OutputError
 from oyez.messages import EndReason, frames_to_ms
 
@@ -22,6 +23,14 @@ if TYPE_CHECKING:
     from oyez.messages import Heard, MicrophoneChanged
     from oyez.rt.front_end import FrontEnd
     from oyez.workers.device import DeviceOpened
+
+RAW_FORMATS = (SampleFormat.S32, SampleFormat.S24)
+RAW_GAIN_DB = 20.0
+"""What a microphone begins with that delivers 24 bits in 32 and has no gain of its own.
+
+Those are converters on an I2S bus: by their data sheets -26 dBFS at 94 dB of sound pressure, so
+that speech at 60 to 65 dB is near -57 dBFS, where no VAD finds its first words. One that turns out
+louder is turned down after its first utterance, and is limited until then."""
 
 logger = logging.getLogger(__name__)
 
@@ -65,9 +74,16 @@ class Loudness:
             self._apply(split(self._wish, hardware), now)
             return
         remembered = self._memory.recall(self._device)
-        gain = remembered or now
+        gain = remembered or self._first(message, now)
         self._policy = AutoGain(hardware, gain, proven=remembered is not None)
         self._apply(gain, now)
+
+    @staticmethod
+    def _first(message: DeviceOpened, now: Gain) -> Gain:
+        """The gain to begin with, when nothing is remembered."""
+        if message.mixer.hardware is None and message.sample_format in RAW_FORMATS:
+            return replace(now, software_db=RAW_GAIN_DB)
+        return now
 
     def granted(self, hardware_db: float) -> None:
         """What the card made of the last step."""

@@ -103,6 +103,8 @@ class AudioThread(threading.Thread):
         if period.raw:
             self.gaps += self._in_gap
             self._in_gap = False
+            if period.reopened:
+                self._front_end.forget()
             self._keep(self._front_end.process(period.raw, stream, gated=gated))
             self._tell_signal()
         return period.lost_s + len(period.raw) / stream.frame_bytes / stream.rate_hz

@@ -70,6 +70,7 @@ class _End:
         self._offered: deque[Handle] = deque()  # one at most: see workers/device.py
         self.handle: Handle | None = None
         self.moved_s = 0.0
+        self.polled_s = 0.0
         self.ready = False
 
     def offer(self, handle: Handle) -> None:
@@ -98,10 +99,13 @@ class _End:
         self.give_back(Fault.UNPLUGGED if gone else Fault.FAILED, str(error))
 
     def check_stall(self) -> None:
-        """Give a device back that has not moved for too long."""
+        """Give a device back that had not moved for too long when the last poll began.
+
+        Not until now: if it is this process that stood still, the poll after it finds sound.
+        """
         if self.handle is None:
             return
-        still_s = time.monotonic() - self.moved_s
+        still_s = self.polled_s - self.moved_s
         if still_s > max(STALL_S, STALL_PERIODS * self.handle.period_ms / 1000):
             self.give_back(Fault.STALLED, f"nothing moved for {still_s:.1f} s")
 
@@ -212,6 +216,8 @@ class CardPlayback(_End):
         if taken > 0:
             adapter.drop(taken)
             self.moved_s = time.monotonic()
+        else:
+            self.check_stall()
 
 
 class CardCapture(_End):
@@ -225,6 +231,7 @@ class CardCapture(_End):
         self._heard_s = time.monotonic()
         self._slept = False
         self._interrupted = False
+        self._reopened = False
         self._rests_until_s = 0.0
 
     @property
@@ -245,7 +252,7 @@ class CardCapture(_End):
     def read(self) -> Period:
         """See ``ports.Capture``; an empty period says that the speaker wants something."""
         if self.accept():
-            self._interrupted = True
+            self._interrupted = self._reopened = True
         self._wait()
         if self.handle is None:
             return self._passed()
@@ -254,15 +261,21 @@ class CardCapture(_End):
         if not self.ready:
             self.check_stall()
             return NOTHING
+        return self._fetched(self.handle)
+
+    def _fetched(self, handle: Handle) -> Period:
         try:
-            length, raw = self.handle.pcm.read()
+            length, raw = handle.pcm.read()
         except Exception as error:  # noqa: BLE001 - pyalsaaudio's own, which rt must not import
             self.fail(error)
             return NOTHING
         if length == XRUN:
             return self._overrun()
         self.ready = False  # until the poll says that there is one more period
-        return self._heard(length, raw) if length > 0 else NOTHING
+        if length > 0:
+            return self._heard(length, raw)
+        self.check_stall()
+        return NOTHING
 
     def _overrun(self) -> Period:
         """Sound was lost; the next read starts the stream again."""
@@ -289,7 +302,8 @@ class CardCapture(_End):
             self._heard_s = now_s
         else:
             self._heard_s = min(now_s, self._heard_s + length_s)
-        return Period(raw, overrun=False, lost_s=lost_s)
+        reopened, self._reopened = self._reopened, False
+        return Period(raw, overrun=False, lost_s=lost_s, reopened=reopened)
 
     def _stood_s(self, late_s: float) -> float:
         """For how long the card stood still without a word, for a period that is so late."""
@@ -327,6 +341,8 @@ class CardCapture(_End):
         found: dict[_End, list[tuple[int, int]]] = {end: [] for end in ends}
         timeout_s = rests_s or (STALL_S / 4 if self.handle is not None else STEP_S)
         before_s = time.monotonic()
+        for end in ends:
+            end.polled_s = before_s
         happened = poll.poll(timeout_s * 1000)
         self._slept = time.monotonic() - before_s > SLEPT_S
         for descriptor, events in happened:
@@ -336,5 +352,5 @@ class CardCapture(_End):
                 self._wake_up.wait(0)
         for end in ends:
             end.look(found[end])
-        if self._playback is not None:
+        if self._playback is not None and not self._playback.ready:
             self._playback.check_stall()

@@ -94,6 +94,10 @@ class FrontEnd:
         mono = self._amplifier.apply(mono, self.gain_db, clipping=clipping)
         yield from self._blocks(mono, gated=gated)
 
+    def forget(self) -> None:
+        """Another device delivers from now on: what was learned of the last one does not hold."""
+        self._stream = None
+
     def lose(self, lost_s: float, *, gated: bool) -> Iterator[Block]:
         """The blocks that stand for time that was not heard: silence, flagged as lost."""
         self._lost_s += lost_s
@@ -132,10 +136,12 @@ class FrontEnd:
 
     def _without_dc(self, mono: PcmFloat) -> PcmFloat:
         """Take a constant offset away, where there is one; without steps between periods."""
-        before = self._dc
+        mean = float(mono.mean())
+        # The first period is taken at its own word: a ramp from nothing would be a thump.
+        before = self._dc if self._dc_periods else mean
         self._dc_periods += 1
         share = max(DC_SMOOTHING, 1 / self._dc_periods)
-        self._dc += share * (float(mono.mean()) - before)
+        self._dc = before + share * (mean - before)
         if max(abs(before), abs(self._dc)) < MIN_DC:
             return mono
         offset: PcmFloat = np.linspace(before, self._dc, len(mono), dtype=np.float32)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from oyez.audio.alsa import Handle, Wish
     from oyez.audio.mixer import Found
+    from oyez.audio.pcm import SampleFormat
     from oyez.rt.card import CardCapture, CardPlayback
     from oyez.rt.mailbox import Mailbox
 
@@ -45,6 +46,7 @@ class DeviceOpened:
     direction: Direction
     device: str
     handle: str
+    sample_format: SampleFormat
     complaints: tuple[str, ...]
     mixer: Found
     hardware_db: float | None
@@ -213,6 +215,7 @@ class DeviceThread(threading.Thread):
             direction=side.direction,
             device=handle.device,
             handle=str(handle),
+            sample_format=handle.stream.sample_format,
             complaints=handle.complaints + mended,
             mixer=found,
             hardware_db=hardware_db,
@@ -254,7 +257,8 @@ class DeviceThread(threading.Thread):
         if step.action is Action.RESOLVE:
             side.resolved = ""
         side.due_s = now_s + step.delay_s
-        if fault is not side.told:
+        unplugged = side.told is Fault.UNPLUGGED and fault is Fault.ABSENT  # known already
+        if fault is not side.told and not unplugged:
             side.told = fault
             self._main.post(
                 DeviceLost(direction=side.direction, device=side.device, fault=fault, reason=reason)
