@@ -46,6 +46,8 @@ MARGIN_POSITIONS = 16
 MIN_FRAMES = RATE_HZ * 11 // 10
 """Shorter sound is padded to 1.1 s: under 1 s whisper is unreliable, under 0.1 s it is mute."""
 
+_NOTHING = Reading(text="", probability=0.0, context=0, tries=0)
+
 
 class WhisperTranscriber:
     """Implements ``engines.Transcriber``.
@@ -82,6 +84,8 @@ class WhisperTranscriber:
 
     def read(self, samples: Pcm16) -> Reading:
         """See ``engines.Transcriber``."""
+        if honesty.soundless(samples):
+            return _NOTHING
         needed = len(samples) // POSITION_FRAMES + MARGIN_POSITIONS
         contexts = [context for context in CONTEXTS if context >= needed]
         if not contexts:
@@ -105,6 +109,8 @@ class WhisperTranscriber:
 
     def read_whole(self, samples: Pcm16) -> Reading:
         """See ``engines.Transcriber``."""
+        if honesty.soundless(samples):
+            return _NOTHING
         if self._whole_context is None:
             self._whole_context = self._load(flash_attention=False)
         text, probability, _ = self._decode(self._whole_context, _padded(samples), 0, 0)
