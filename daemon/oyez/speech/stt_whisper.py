@@ -19,6 +19,7 @@ without flash attention, in a context of its own.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -127,10 +128,14 @@ class WhisperTranscriber:
     def _load(self, *, flash_attention: bool) -> Any:
         params = self._whisper.whisper_context_default_params()
         params.flash_attn = flash_attention
+        _complaints.clear()
         context = self._whisper.whisper_init_from_file_with_params(str(self._model), params)
-        if context is None:
+        # What the binding gives is an object in any case; used after a failure it would end the
+        # process. The library's complaints are all that tells.
+        if _complaints:
             raise EngineError(
-                f"whisper.cpp cannot load {self._model}", remedy="fetch the model again"
+                f"whisper.cpp cannot load {self._model}: {_complaints[0]}",
+                remedy="fetch the model again",
             )
         return context
 
@@ -194,6 +199,13 @@ def _padded(samples: Pcm16) -> PcmFloat:
     return np.pad(sound, (0, max(0, MIN_FRAMES - len(sound))))
 
 
+_complaints: deque[str] = deque(maxlen=16)
+"""What whisper.cpp called errors, the oldest first: it has one log for the whole process."""
+_NATIVE_ERROR = 4
+
+
 def _log(level: int, text: str) -> None:
     """whisper.cpp's own words, which it would print to stderr: of use in a search for faults."""
+    if int(level) == _NATIVE_ERROR:
+        _complaints.append(text.strip())
     logger.debug("whisper.cpp: %s", text.strip(), extra={"OYEZ_NATIVE_LEVEL": int(level)})
