@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -172,3 +176,35 @@ def test_the_library_s_own_words_go_to_the_log_and_not_to_stderr(model, caplog, 
         WhisperTranscriber(model, language="en", threads=1).warm_up()
     assert any(record.message.startswith("whisper.cpp: ") for record in caplog.records)
     assert capfd.readouterr().err == ""
+
+
+# What hangs on a module that the interpreter clears late changes the order in which it ends.
+ENDS = """
+import sys
+from pathlib import Path
+from oyez.speech.stt_whisper import WhisperTranscriber
+
+class Late:
+    def __call__(self):
+        return sys
+
+sys.late = Late()
+try:
+    WhisperTranscriber(Path(sys.argv[1]), language="en", threads=1)
+except Exception as error:
+    print(error)
+"""
+
+
+def test_the_library_does_not_abort_the_interpreter_s_end(tmp_path):
+    source = str(Path(stt_whisper.__file__).parents[2])
+    run = subprocess.run(
+        [sys.executable, "-c", ENDS, tmp_path / "none.bin"],
+        env={**os.environ, "PYTHONPATH": source},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert "cannot load" in run.stdout
+    assert (run.returncode, run.stderr) == (0, "")

@@ -18,6 +18,7 @@ without flash attention, in a context of its own.
 
 from __future__ import annotations
 
+import ctypes
 import logging
 from collections import deque
 from typing import TYPE_CHECKING
@@ -209,3 +210,8 @@ def _log(level: int, text: str) -> None:
     if int(level) == _NATIVE_ERROR:
         _complaints.append(text.strip())
     logger.debug("whisper.cpp: %s", text.strip(), extra={"OYEZ_NATIVE_LEVEL": int(level)})
+
+
+# The library keeps its log in a static variable, which it gives up when the interpreter has ended
+# already: were that the last reference, the process would end with SIGABRT. So there is one more.
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(_log))
