@@ -97,8 +97,9 @@ class Run:
         deadline_s = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline_s:
             message = self.main.take(100)
-            if message is not None:
-                messages.append(message)
+            if message is None:
+                continue
+            messages.append(message)
             if isinstance(message, kind):
                 return messages
         raise AssertionError(f"no {kind.__name__} came: {messages}")
