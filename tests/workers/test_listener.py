@@ -21,7 +21,7 @@ from oyez.rt.mailbox import Mailbox
 from oyez.rt.ring import Flag, FrameRing
 from oyez.speech.endpointer import Endpointer
 from oyez.workers.listener import Listener
-from workers.scripted import PATIENCE_S
+from workers.scripted import PATIENCE_S, next_of
 
 SIGNS = {
     ".": Flag(0),
@@ -203,7 +203,7 @@ def test_on_its_thread_it_follows_what_is_written():
     rig.listener.start()
     rig.write("......####.....")
     rig.ring.end()
-    messages = [rig.main.take(PATIENCE_S * 1000) for _ in range(3)]
+    messages = [next_of(rig.main) for _ in range(3)]
     rig.listener.stop()
     rig.listener.join(PATIENCE_S)
     assert [type(message) for message in messages] == [SpeechStarted, Heard, InputEnded]
