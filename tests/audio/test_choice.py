@@ -15,7 +15,13 @@ from oyez.audio import choice, portaudio
 from oyez.audio.choice import SoundChoice
 from oyez.audio.pcm import to_float
 from oyez.audio.wav import WavPlayback
-from oyez.config import AudioSettings, Settings, SimulationSettings
+from oyez.config import (
+    AudioSettings,
+    CaptureSettings,
+    PlaybackSettings,
+    Settings,
+    SimulationSettings,
+)
 from oyez.errors import (
     AudioDeviceError,
     InputError,
@@ -171,3 +177,24 @@ def test_closing_twice_does_no_harm(recording):
 def test_a_warning_is_all_that_a_missing_card_costs(caplog):
     with choose():
         assert [record.levelno for record in caplog.records] == [logging.WARNING]
+
+
+def test_a_card_is_opened_for_both_ways(null_card):
+    audio = AudioSettings(
+        backend="portaudio",
+        capture=CaptureSettings(device=null_card),
+        playback=PlaybackSettings(device=null_card),
+    )
+    chosen = replace(Settings(), audio=audio)
+    with closing(SoundChoice(chosen, recording=None, answer_wav=None)) as sound:
+        capture, playback = sound.open_capture(VOICE, Free()), sound.open_playback(VOICE)
+        assert capture.description == playback.description == null_card
+        capture.close()
+        playback.close()
+
+
+def test_whether_there_is_a_card_is_asked_of_portaudio(null_card, monkeypatch):
+    monkeypatch.undo()
+    assert null_card
+    with choose() as sound:
+        assert sound.is_card

@@ -1,50 +1,8 @@
-"""Where the contract tests find models; what stands in for a card."""
+"""Models, and what stands in for a card."""
 
 from __future__ import annotations
 
-import pytest
+from audio.cards import null_card
+from speech.model_files import model_path
 
-from oyez import places
-from oyez.errors import ModelError
-from oyez.models.catalogue import Catalogue
-from oyez.models.store import ModelStore
-
-CARD = """
-pcm.oyez_null { type null hint { show on description "a card that hears and says nothing" } }
-pcm.!default { type null }
-ctl.!default { type null }
-"""
-
-
-@pytest.fixture(scope="session")
-def model_path():
-    """The path of a model by its name; skips where it is not."""
-    store = ModelStore(places.models_folder(), Catalogue.load())
-
-    def path(name):
-        try:
-            return store.ready(name)
-        except ModelError as error:
-            pytest.skip(f"no model {name}: {error}; `scripts/test` fetches it")
-
-    return path
-
-
-@pytest.fixture(scope="module")
-def null_card(tmp_path_factory):
-    """The name of a card that PortAudio really opens: ALSA's null device."""
-    try:
-        import sounddevice  # noqa: PLC0415 - it opens PortAudio, which may not be there
-    except (ImportError, OSError) as error:
-        pytest.skip(f"no PortAudio: {error}")
-    path = tmp_path_factory.mktemp("alsa") / "asound.conf"
-    path.write_text(CARD, encoding="utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ALSA_CONFIG_PATH", str(path))
-        sounddevice._terminate()
-        sounddevice._initialize()
-        if "oyez_null" not in {device["name"] for device in sounddevice.query_devices()}:
-            pytest.skip("this PortAudio knows no devices of ALSA")
-        yield "oyez_null"
-    sounddevice._terminate()
-    sounddevice._initialize()
+__all__ = ["model_path", "null_card"]

@@ -11,11 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oyez import places
-from oyez.errors import EngineError, ModelError
+from oyez.errors import EngineError
 from oyez.messages import RATE_HZ
-from oyez.models.catalogue import Catalogue
-from oyez.models.store import ModelStore
 from oyez.speech import stt_whisper
 from oyez.speech.stt_whisper import CONTEXTS, FULL_CONTEXT, WhisperTranscriber
 
@@ -26,11 +23,8 @@ pytestmark = pytest.mark.models
 
 
 @pytest.fixture(scope="module")
-def model():
-    try:
-        return ModelStore(places.models_folder(), Catalogue.load()).ready(NAME)
-    except ModelError as error:
-        pytest.skip(f"no model {NAME}: {error}; `scripts/test` fetches it")
+def model(model_path):
+    return model_path(NAME)
 
 
 @pytest.fixture(scope="module")
