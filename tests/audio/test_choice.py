@@ -68,7 +68,7 @@ def choose(backend="auto", *, recording=None, answer_wav=None, **others):
 def test_a_recording_is_heard_whatever_the_configuration_says(recording, backend):
     with choose(backend, recording=recording) as sound:
         assert (sound.is_card, sound.needs_voice) == (False, False)
-        capture = sound.open_capture(None, Free())
+        capture = sound.open_capture(Free())
         assert capture.description == "question.wav"
         assert capture.read().raw == buzz(100)[:320].tobytes()
 
@@ -76,7 +76,8 @@ def test_a_recording_is_heard_whatever_the_configuration_says(recording, backend
 def test_the_simulated_room_needs_a_voice_and_asks_the_configured_questions():
     with choose("simulated", simulation=SimulationSettings(questions=("Well?",))) as sound:
         assert (sound.is_card, sound.needs_voice) == (False, True)
-        capture = sound.open_capture(VOICE, Free())
+        sound.prepare(VOICE)
+        capture = sound.open_capture(Free())
         assert capture.description == "the simulated room"
         assert VOICE.texts[-1] == "Well?"
 
@@ -187,7 +188,7 @@ def test_a_card_is_opened_for_both_ways(null_card):
     )
     chosen = replace(Settings(), audio=audio)
     with closing(SoundChoice(chosen, recording=None, answer_wav=None)) as sound:
-        capture, playback = sound.open_capture(VOICE, Free()), sound.open_playback(VOICE)
+        capture, playback = sound.open_capture(Free()), sound.open_playback(VOICE)
         assert capture.description == playback.description == null_card
         capture.close()
         playback.close()

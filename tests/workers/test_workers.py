@@ -68,7 +68,7 @@ class Collector(Worker[object]):
         self.handled = []
         self._gate = gate
 
-    def _handle(self, message):
+    def _work_on(self, message):
         self.begun.set()
         if self._gate is not None:
             assert self._gate.wait(PATIENCE_S)

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from oyez.audio import portaudio
 from oyez.audio.simulated import simulated_room
-from oyez.audio.wav import PacedCapture, Recording, WavPlayback
+from oyez.audio.wav import PacedCapture, Recording, WavPlayback, check_writable
 from oyez.errors import AudioDeviceError, MissingLibraryError, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from oyez.audio.ports import Capture, Playback
-    from oyez.audio.wav import Pacer
+    from oyez.audio.wav import Pacer, Source
     from oyez.config import Settings
     from oyez.speech.engines import Synthesizer
 
@@ -55,7 +55,7 @@ class SoundChoice:
     ) -> None:
         self._settings = settings
         self._period_ms = settings.audio.capture.period_ms
-        self._source: Recording | None = None
+        self._source: Source | None = None
         self._microphone = self._choose(recording)
         self._answer_wav = answer_wav or settings.simulation.answer_wav
         if self._microphone is _Microphone.CARD and answer_wav is not None:
@@ -63,6 +63,8 @@ class SoundChoice:
                 "the answer goes to the sound card here, not to a file",
                 remedy="leave --output away, or give --input FILE",
             )
+        if not self.is_card and settings.answer:
+            check_writable(self._answer_wav)
         if recording is not None:
             self._source = Recording(recording)
             with contextlib.suppress(OSError):  # there is no such file yet
@@ -83,15 +85,20 @@ class SoundChoice:
         """Whether a voice is needed even if nothing is answered: it asks the questions."""
         return self._microphone is _Microphone.SIMULATED
 
-    def open_capture(self, voice: Synthesizer | None, pacer: Pacer) -> Capture:
-        """The microphone. Raises AudioDeviceError, EngineError."""
+    def prepare(self, voice: Synthesizer) -> None:
+        """Have the questions asked beforehand, where they are needed. Any one thread; takes long.
+
+        Raises: ConfigError, EngineError.
+        """
+        if self.needs_voice:
+            self._source = simulated_room(self._settings.simulation, voice)
+
+    def open_capture(self, pacer: Pacer) -> Capture:
+        """The microphone, after ``prepare``. Raises AudioDeviceError."""
         if self.is_card:
             return portaudio.PortAudioCapture(self._settings.audio.capture.device, self._period_ms)
-        if self._source is not None:
-            return PacedCapture(self._source, pacer, self._period_ms)
-        assert voice is not None  # noqa: S101 - see needs_voice
-        source = simulated_room(self._settings.simulation, voice)
-        return PacedCapture(source, pacer, self._period_ms)
+        assert self._source is not None  # noqa: S101 - see prepare
+        return PacedCapture(self._source, pacer, self._period_ms)
 
     def open_playback(self, voice: Synthesizer | None) -> Playback | None:
         """The speaker, or None when nothing is answered. Raises AudioDeviceError, OutputError."""
