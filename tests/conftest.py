@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-import soxr
 
+from e2e import sounds
 from e2e.product import Product
 from oyez import places
 from oyez.config import Settings
-from oyez.messages import RATE_HZ
 from oyez.models.catalogue import Catalogue, Kind
 from oyez.models.store import ModelStore, State
 from oyez.speech import engines
@@ -89,7 +88,7 @@ def said(voice: Synthesizer) -> Callable[[str], PcmFloat]:
     def say(text: str) -> PcmFloat:
         if text not in known:
             sound = np.concatenate(list(voice.speak(text, steady=True)))
-            known[text] = soxr.resample(sound, voice.rate_hz, RATE_HZ)
+            known[text] = sounds.at_16_khz(sound, voice.rate_hz)
         return known[text]
 
     return say

@@ -107,7 +107,7 @@ class App:
             )
             stack.callback(choice.close)
             try:
-                transcriber, voice = self._load(with_voice=choice.needs_voice)
+                transcriber, voice = self._load(choice)
             except _Stopped:
                 return
             pacer = RealTime() if self._options.paced else Lockstep(self._settled)
@@ -142,7 +142,7 @@ class App:
 
     # -- start --------------------------------------------------------------------------------
 
-    def _load(self, *, with_voice: bool) -> tuple[Transcriber, Synthesizer | None]:
+    def _load(self, choice: SoundChoice) -> tuple[Transcriber, Synthesizer | None]:
         """Load the models, both at the same time.
 
         Raises:
@@ -161,11 +161,13 @@ class App:
 
         def load_voice() -> Synthesizer:
             model = store.ready(settings.voice.model, Kind.PIPER)
-            return engines.make_synthesizer(settings.voice, model, threads)
+            engine = engines.make_synthesizer(settings.voice, model, threads)
+            choice.prepare(engine)
+            return engine
 
         transcriber = _Loading("oyez-load-stt", load_transcriber, self._main)
         voice = None
-        if settings.answer or with_voice:
+        if settings.answer or choice.needs_voice:
             voice = _Loading("oyez-load-tts", load_voice, self._main)
         return self._loaded(transcriber), self._loaded(voice) if voice is not None else None
 

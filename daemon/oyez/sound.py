@@ -17,7 +17,7 @@ from oyez.audio import alsa, cards, portaudio
 from oyez.audio.cards import Direction
 from oyez.audio.pcm import SampleFormat
 from oyez.audio.simulated import simulated_room
-from oyez.audio.wav import PacedCapture, Recording, WavPlayback
+from oyez.audio.wav import PacedCapture, Recording, WavPlayback, check_writable
 from oyez.errors import MissingLibraryError, UsageError
 from oyez.rt.card import CardCapture, CardPlayback
 from oyez.rt.mailbox import Mailbox
@@ -81,7 +81,7 @@ class SoundChoice:
     ) -> None:
         self._settings = settings
         self._period_ms = settings.audio.capture.period_ms
-        self._source: Recording | None = None
+        self._source: Source | None = None
         self._microphone = self._choose(recording)
         self._answer_wav = answer_wav or settings.simulation.answer_wav
         if self.is_card and answer_wav is not None:
@@ -89,6 +89,8 @@ class SoundChoice:
                 "the answer goes to the sound card here, not to a file",
                 remedy="leave --output away, or give --input FILE",
             )
+        if not self.is_card and settings.answer:
+            check_writable(self._answer_wav)
         if recording is not None:
             self._source = Recording(recording)
             with contextlib.suppress(OSError):  # there is no such file yet
@@ -109,11 +111,19 @@ class SoundChoice:
         """Whether a voice is needed even if nothing is answered: it asks the questions."""
         return self._microphone is _Microphone.SIMULATED
 
+    def prepare(self, voice: Synthesizer) -> None:
+        """Have the questions asked beforehand, where they are needed. Any one thread; takes long.
+
+        Raises: ConfigError, EngineError.
+        """
+        if self.needs_voice:
+            self._source = simulated_room(self._settings.simulation, voice)
+
     def open(self, voice: Synthesizer | None, pacer: Pacer, main: Mailbox[object]) -> Sound:
-        """Both ends. Cards that are not there yet are waited for.
+        """Both ends, after ``prepare``. Cards that are not there yet are waited for.
 
         Raises:
-            AudioDeviceError, EngineError, OutputError, MissingLibraryError.
+            AudioDeviceError, OutputError, MissingLibraryError.
         """
         speaks = voice is not None and bool(self._settings.answer)
         audio = self._settings.audio
@@ -125,14 +135,9 @@ class SoundChoice:
                 device = audio.playback.device
                 playback = portaudio.PortAudioPlayback(device, self._period_ms) if speaks else None
                 return Sound(capture, playback)
-        source: Source
-        if self._source is not None:
-            source = self._source
-        else:
-            assert voice is not None  # noqa: S101 - see needs_voice
-            source = simulated_room(self._settings.simulation, voice)
+        assert self._source is not None  # noqa: S101 - see prepare
         wav = WavPlayback(self._answer_wav, voice.rate_hz) if voice and speaks else None
-        return Sound(PacedCapture(source, pacer, self._period_ms), wav)
+        return Sound(PacedCapture(self._source, pacer, self._period_ms), wav)
 
     def _open_cards(self, voice_hz: int | None, main: Mailbox[object]) -> Sound:
         """The cards' ends, and the thread that will supply them."""

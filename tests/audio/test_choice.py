@@ -15,7 +15,13 @@ from oyez.audio import choice, portaudio
 from oyez.sound import SoundChoice
 from oyez.audio.pcm import to_float
 from oyez.audio.wav import WavPlayback
-from oyez.config import AudioSettings, Settings, SimulationSettings
+from oyez.config import (
+    AudioSettings,
+    CaptureSettings,
+    PlaybackSettings,
+    Settings,
+    SimulationSettings,
+)
 from oyez.errors import (
     AudioDeviceError,
     InputError,
@@ -62,7 +68,7 @@ def choose(backend="auto", *, recording=None, answer_wav=None, **others):
 def test_a_recording_is_heard_whatever_the_configuration_says(recording, backend):
     with choose(backend, recording=recording) as sound:
         assert (sound.is_card, sound.needs_voice) == (False, False)
-        capture = sound.open_capture(None, Free())
+        capture = sound.open_capture(Free())
         assert capture.description == "question.wav"
         assert capture.read().raw == buzz(100)[:320].tobytes()
 
@@ -70,7 +76,8 @@ def test_a_recording_is_heard_whatever_the_configuration_says(recording, backend
 def test_the_simulated_room_needs_a_voice_and_asks_the_configured_questions():
     with choose("simulated", simulation=SimulationSettings(questions=("Well?",))) as sound:
         assert (sound.is_card, sound.needs_voice) == (False, True)
-        capture = sound.open_capture(VOICE, Free())
+        sound.prepare(VOICE)
+        capture = sound.open_capture(Free())
         assert capture.description == "the simulated room"
         assert VOICE.texts[-1] == "Well?"
 
@@ -171,3 +178,24 @@ def test_closing_twice_does_no_harm(recording):
 def test_a_warning_is_all_that_a_missing_card_costs(caplog):
     with choose():
         assert [record.levelno for record in caplog.records] == [logging.WARNING]
+
+
+def test_a_card_is_opened_for_both_ways(null_card):
+    audio = AudioSettings(
+        backend="portaudio",
+        capture=CaptureSettings(device=null_card),
+        playback=PlaybackSettings(device=null_card),
+    )
+    chosen = replace(Settings(), audio=audio)
+    with closing(SoundChoice(chosen, recording=None, answer_wav=None)) as sound:
+        capture, playback = sound.open_capture(Free()), sound.open_playback(VOICE)
+        assert capture.description == playback.description == null_card
+        capture.close()
+        playback.close()
+
+
+def test_whether_there_is_a_card_is_asked_of_portaudio(null_card, monkeypatch):
+    monkeypatch.undo()
+    assert null_card
+    with choose() as sound:
+        assert sound.is_card

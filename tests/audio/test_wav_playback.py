@@ -155,9 +155,9 @@ def test_a_disk_that_is_full_at_the_end_is_told_and_leaves_nothing(path):
         (".", "is a folder"),
         ("..", "is a folder"),
         ("/", "is a folder"),
-        ("no/such/folder.wav", "No such file"),
+        ("no/such/folder.wav", "there is no folder"),
         ("x" * 300, "File name too long"),
-        ("/dev/null/x.wav", "Not a directory"),
+        ("/dev/null/x.wav", "there is no folder"),
     ],
 )
 def test_a_place_that_cannot_be_written_is_refused_at_once(tmp_path, monkeypatch, name, reason):
@@ -175,6 +175,15 @@ def test_a_folder_that_may_not_be_written_is_named(path):
             WavPlayback(path, RATE_HZ)
     finally:
         path.parent.chmod(0o700)
+
+
+def test_a_device_or_a_pipe_is_never_replaced_by_a_file(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OutputError, match="is not a file but a device or a pipe"):
+        WavPlayback(pipe, 22_050)
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]
 
 
 def test_it_cannot_be_heard_by_the_microphone(path):

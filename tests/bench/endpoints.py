@@ -63,7 +63,7 @@ def measure(clips: Sequence[Clip], cut: Cut) -> dict[str, Any]:
     """The verdict for each room, level and setting."""
     rows = []
     for room, plan in ROOMS:
-        made = timeline.build(clips, replace(plan, gap_ms=(2000, 3000)))
+        made = timeline.build(clips, replace(plan, pause_ms=(1000, 2000)))
         for level_db in LEVELS_DB:
             samples = np.rint(made.samples * 10 ** (level_db / 20)).astype(np.int16)
             flags = {voice: list(_flags(samples, voice)) for voice in AGGRESSIVENESS}

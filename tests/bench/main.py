@@ -90,7 +90,7 @@ def _made(options: argparse.Namespace) -> timeline.Timeline:
         snr_db=options.snr_db,
         reverb=options.reverb,
         noise=options.noise,
-        gap_ms=tuple(options.gap_ms),
+        pause_ms=tuple(options.pause_ms),
         seed=options.seed,
     )
     clips = _clips(options)
@@ -169,7 +169,7 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--noise", default=plan.noise, help="'room tone' or a recorded noise")
     parser.add_argument(
-        "--gap-ms", type=float, nargs=2, default=plan.gap_ms, metavar=("LEAST", "MOST")
+        "--pause-ms", type=float, nargs=2, default=plan.pause_ms, metavar=("LEAST", "MOST")
     )
     parser.add_argument("--seed", type=int, default=plan.seed)
 

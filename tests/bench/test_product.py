@@ -8,23 +8,8 @@ import pytest
 
 import corpus
 from bench import main, pipeline, start
-from oyez.config import Settings
-from oyez.errors import ModelError
-from oyez.models.catalogue import Catalogue
-from oyez.models.store import ModelStore
 
-pytestmark = pytest.mark.models
-
-
-@pytest.fixture(scope="module", autouse=True)
-def models():
-    settings = Settings()
-    store = ModelStore(settings.models.folder_path, Catalogue.load())
-    try:
-        for name in (settings.transcription.model, settings.voice.model):
-            store.ready(name)
-    except ModelError as error:
-        pytest.skip(f"the models are not here: {error}")
+pytestmark = [pytest.mark.models, pytest.mark.usefixtures("models_folder")]
 
 
 @pytest.fixture

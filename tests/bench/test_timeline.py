@@ -12,7 +12,7 @@ import pytest
 import corpus
 from bench import timeline
 
-PLAN = timeline.Plan(lead_ms=700, gap_ms=(900, 1400), tail_ms=800, snr_db=20, seed=3)
+PLAN = timeline.Plan(lead_ms=700, pause_ms=(900, 1400), tail_ms=800, snr_db=20, seed=3)
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +37,16 @@ def test_speech_stands_out_of_the_noise_exactly_where_the_truth_says(clips):
         assert rms_db(after) == pytest.approx(noise_db, abs=1.5)
 
 
-def test_gaps_and_ends_are_as_planned(clips):
+def test_after_each_utterance_there_is_time_to_repeat_it_and_a_pause(clips):
     made = timeline.build(clips[:5], PLAN)
     assert made.utterances[0].begin_frame == 700 * 16
     assert len(made.samples) == made.utterances[-1].end_frame + 800 * 16
-    gaps = [b - a for (_, a), (b, _) in zip(made.spans, made.spans[1:], strict=False)]
-    assert all(900 * 16 <= gap <= 1400 * 16 for gap in gaps)
-    assert len(set(gaps)) == len(gaps)
+    pauses = [
+        following - end - (end - begin)
+        for (begin, end), (following, _) in zip(made.spans, made.spans[1:], strict=False)
+    ]
+    assert all(900 * 16 <= pause <= 1400 * 16 for pause in pauses)
+    assert len(set(pauses)) == len(pauses)
     assert [said.text for said in made.utterances] == [clip.text for clip in clips[:5]]
 
 
@@ -75,9 +78,9 @@ def test_clips_are_drawn_for_the_asked_time_and_none_twice_before_all_came(clips
     plan = timeline.Plan()
     chosen = timeline.choose(clips, minutes=minutes, plan=plan)
     spoken_ms = sum(len(clip.samples) for clip in chosen) / 16
-    whole_ms = plan.lead_ms + plan.tail_ms + spoken_ms + len(chosen) * sum(plan.gap_ms) / 2
+    whole_ms = plan.lead_ms + plan.tail_ms + 2 * spoken_ms + len(chosen) * sum(plan.pause_ms) / 2
     assert len(chosen) == 1 or whole_ms <= minutes * 60_000
-    longest_ms = max(len(clip.samples) for clip in clips) / 16 + plan.gap_ms[1]
+    longest_ms = 2 * max(len(clip.samples) for clip in clips) / 16 + plan.pause_ms[1]
     assert whole_ms > minutes * 60_000 - longest_ms
     first = [clip.name for clip in chosen[: len(clips)]]
     assert len(set(first)) == len(first)

@@ -36,15 +36,16 @@ class Plan:
     """What a timeline is to be like.
 
     ``reverb`` is the reverberation time of a synthetic room in ms, or the name of a recorded room
-    response; ``noise`` the name of a recorded noise, or ``room tone``. Gaps run from the end of
-    one speech to the begin of the next and are drawn evenly between the two bounds.
+    response; ``noise`` the name of a recorded noise, or ``room tone``. After each utterance comes
+    as much time as it took, in which an answer can repeat it, and then a pause, drawn evenly
+    between the two bounds of ``pause_ms``.
     """
 
     snr_db: float = 25.0
     reverb: str = "300"
     noise: str = "room tone"
     lead_ms: float = 2000.0
-    gap_ms: tuple[float, float] = (3500.0, 5000.0)
+    pause_ms: tuple[float, float] = (2000.0, 3500.0)
     tail_ms: float = 5000.0
     seed: int = 1
 
@@ -97,7 +98,7 @@ def choose(clips: Sequence[corpus.Clip], *, minutes: float, plan: Plan) -> list[
     chosen: list[corpus.Clip] = []
     while True:
         for clip in drawn.sample(list(clips), len(clips)):
-            left_ms -= len(clip.samples) * 1000 / RATE_HZ + sum(plan.gap_ms) / 2
+            left_ms -= 2 * len(clip.samples) * 1000 / RATE_HZ + sum(plan.pause_ms) / 2
             if chosen and left_ms < 0:
                 return chosen
             chosen.append(clip)
@@ -110,10 +111,14 @@ def build(clips: Sequence[corpus.Clip], plan: Plan) -> Timeline:
         ValueError: the plan names a response or noise that the recordings here do not hold.
     """
     drawn = random.Random(plan.seed)  # noqa: S311 - a fixed seed is the point
+    takes = [room.take(clip.samples, clip.active) for clip in clips]
     scene = room.compose(
-        [room.take(clip.samples, clip.active) for clip in clips],
+        takes,
         lead_ms=plan.lead_ms,
-        gaps_ms=[drawn.uniform(*plan.gap_ms) for _ in clips[1:]],
+        gaps_ms=[
+            take.speech_frames * 1000 / RATE_HZ + drawn.uniform(*plan.pause_ms)
+            for take in takes[:-1]
+        ],
         tail_ms=plan.tail_ms,
         snr_db=plan.snr_db,
         response=_response(plan),

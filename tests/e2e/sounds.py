@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import soundfile
+import soxr
 
 from oyez.audio import room
 from oyez.messages import RATE_HZ
@@ -35,6 +36,11 @@ def write(path: Path, *parts: PcmFloat, rate_hz: int = RATE_HZ, subtype: str = "
     """A recording of these parts, one after the other; gives its path."""
     soundfile.write(path, np.concatenate(parts), rate_hz, subtype=subtype)
     return path
+
+
+def at_16_khz(samples: PcmFloat, rate_hz: int) -> PcmFloat:
+    """Sound of another rate."""
+    return np.asarray(soxr.resample(samples, rate_hz, RATE_HZ), np.float32)
 
 
 def conversation(utterances: Sequence[PcmFloat], *, tail_ms: int) -> PcmFloat:

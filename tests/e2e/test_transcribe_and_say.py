@@ -15,6 +15,7 @@ import corpus
 from bench import scoring
 from e2e import sounds
 from e2e.product import OYEZ, PATIENCE_S
+from e2e.reading import FEW, wrong_words
 
 pytestmark = [pytest.mark.models, pytest.mark.usefixtures("models_folder")]
 
@@ -133,7 +134,7 @@ def test_what_is_said_into_a_file_can_be_read_back(product, voice, tmp_path):
     assert soundfile.info(output).samplerate == voice.rate_hz
     assert [path.name for path in tmp_path.iterdir()] == ["out.wav"]
     done = product.run("transcribe", "--config", product.config, output)
-    assert scoring.words(done.out) == [word for text in QUESTIONS for word in scoring.words(text)]
+    assert wrong_words(" ".join(QUESTIONS), done.out) < FEW
 
 
 def test_a_text_that_cannot_be_spoken_leaves_no_file(product, tmp_path):

@@ -23,8 +23,8 @@ from oyez.rt.audio_thread import REVERB_MS, AudioThread
 from oyez.rt.front_end import FrontEnd
 from oyez.rt.mailbox import Mailbox
 from oyez.rt.ring import Flag, FrameRing, PlaybackRing
+from workers.scripted import PATIENCE_S, next_of
 
-PATIENCE_S = 20
 PERIOD = 320
 QUESTION = np.concatenate((silence(100), buzz(300), silence(107)))
 ANSWER = np.linspace(-1, 1, 1_000, dtype=np.float32)
@@ -144,7 +144,7 @@ def test_an_answer_is_played_into_a_wav_after_the_end_of_the_recording(tmp_path)
     while not rig.heard.ended:
         rig.heard.wait(None)
     rig.answer()
-    first, last = (rig.main.take(PATIENCE_S * 1000) for _ in range(2))
+    first, last = (next_of(rig.main) for _ in range(2))
     rig.thread.stop()
     rig.thread.join(PATIENCE_S)
     playback.close()
@@ -250,7 +250,7 @@ def test_an_error_of_the_microphone_reaches_main_and_ends_the_thread(error):
     rig = Rig(microphone)
     microphone.script[3] = [raising(error)]
     rig.thread.start()
-    assert rig.main.take(PATIENCE_S * 1000) == ThreadFailed(thread="oyez-audio", error=error)
+    assert next_of(rig.main) == ThreadFailed(thread="oyez-audio", error=error)
     rig.thread.join(PATIENCE_S)
     assert not rig.thread.is_alive()
     assert rig.heard.head_block == 3

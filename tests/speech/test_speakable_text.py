@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oyez.speech.tts_piper import speakable_text
+from oyez.speech.tts_piper import PASSAGE_LETTERS, passages, speakable_text
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,21 @@ def test_no_control_character_and_no_phoneme_bracket_is_left(text):
     assert "]]" not in speakable
     assert speakable == "" or any(letter.isalnum() for letter in speakable)
     assert {c for c in text if c.isalnum()} == {c for c in speakable if c.isalnum()}
+
+
+@given(st.text(alphabet="ab .!?。", max_size=3000))
+def test_passages_are_the_whole_text_in_order_and_none_is_long(text):
+    plain = speakable_text(text)
+    parts = list(passages(plain))
+    assert "".join(parts).replace(" ", "") == plain.replace(" ", "")
+    assert all(0 < len(part) <= 2 * PASSAGE_LETTERS for part in parts)
+
+
+def test_an_answer_of_usual_length_is_one_passage():
+    assert list(passages("Yes. The museum opens at ten.")) == ["Yes. The museum opens at ten."]
+
+
+def test_a_long_text_is_cut_after_a_sentence():
+    parts = list(passages("This is one sentence of many. " * 40))
+    assert len(parts) > 1
+    assert all(part.endswith("many.") for part in parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING
 
 from oyez.audio.ports import Period
@@ -15,9 +16,19 @@ if TYPE_CHECKING:
     import numpy as np
 
     from oyez.audio.ports import Capture
+    from oyez.rt.mailbox import Mailbox
 
 PATIENCE_S = 20
 """A test that waits longer than this has failed; it is never waited for in a passing one."""
+
+
+def next_of(mailbox: Mailbox[object]) -> object:
+    """The next message; a wake-up that came for one that was taken already is passed over."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline_s:
+        if (message := mailbox.take(100)) is not None:
+            return message
+    raise AssertionError("no message came")
 
 
 def reading(text: str) -> Reading:

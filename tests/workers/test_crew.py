@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -27,7 +25,7 @@ from oyez.rt.mailbox import Mailbox
 from oyez.workers import crew as crew_module
 from oyez.workers.crew import Crew
 from oyez.workers.speaker import QUEUE_ANSWERS
-from workers.scripted import PATIENCE_S, HeldMicrophone, ScriptedTranscriber, ScriptedVoice
+from workers.scripted import PATIENCE_S, HeldMicrophone, ScriptedTranscriber, ScriptedVoice, next_of
 
 SETTINGS = Settings()
 LONG_BUZZ = np.concatenate((silence(400), buzz(3_000), silence(2_000)))
@@ -93,15 +91,10 @@ class Run:
 
     def until(self, kind):
         """The messages up to the first of ``kind``, which is the last of them."""
-        messages = []
-        deadline_s = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline_s:
-            message = self.main.take(100)
-            if message is not None:
-                messages.append(message)
-            if isinstance(message, kind):
-                return messages
-        raise AssertionError(f"no {kind.__name__} came: {messages}")
+        messages = [next_of(self.main)]
+        while not isinstance(messages[-1], kind):
+            messages.append(next_of(self.main))
+        return messages
 
     def rest(self):
         """What is left in the mailbox."""
@@ -156,9 +149,11 @@ def test_an_unpaced_run_hears_reads_and_answers_in_order():
 
 
 def test_an_unpaced_run_decides_the_same_twice():
+    # Not the frame in which an answer begins: an engine that answers between the capture and the
+    # playback of one period, as no real one does, is heard a period earlier.
     def decided():
         messages = converse(Speaker(), ScriptedVoice(ANSWER))
-        return [heard.span for heard in of(messages, Heard)], of(messages, AnswerMark)
+        return [heard.span for heard in of(messages, Heard)], of(messages, InputEnded)
 
     assert decided() == decided()
 

@@ -241,6 +241,31 @@ class PacedCapture:
         self._source.close()
 
 
+def check_writable(path: Path) -> None:
+    """See that a file may be put there, as far as that can be told beforehand.
+
+    Raises:
+        OutputError: it cannot.
+    """
+    folder = path.parent
+    try:
+        if path.is_dir():
+            problem, remedy = "is a folder", "name a file"
+        elif path.exists() and not path.is_file():
+            # A finished file takes the place of what is there, and a device is nobody's to replace.
+            problem, remedy = "is not a file but a device or a pipe", "name a file"
+        elif not folder.is_dir():
+            problem, remedy = f"cannot be written: there is no folder {folder}", "make it first"
+        elif not os.access(folder, os.W_OK | os.X_OK):
+            problem = f"cannot be written: the folder {folder.absolute()} is not yours to write in"
+            remedy = "choose another place with --output"
+        else:
+            return
+    except OSError as error:  # a name that is too long
+        problem, remedy = f"cannot be written: {error.strerror}", "choose another name"
+    raise OutputError(f"{path} {problem}", remedy=remedy)
+
+
 class WavPlayback:
     """A WAV in the speaker's place; implements ``ports.Playback``.
 
@@ -256,6 +281,7 @@ class WavPlayback:
     latency_ms = 0.0
 
     def __init__(self, path: Path, rate_hz: int) -> None:
+        check_writable(path)
         self._path = path
         self.rate_hz = rate_hz
         self.description = str(path)
@@ -263,8 +289,6 @@ class WavPlayback:
         self._speaking = False
         self._any = False
         with self._errors_named():
-            if path.is_dir():
-                raise OutputError(f"{path} is a folder", remedy="name a file")
             self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
             self._file = self._part.open("wb")
             self._wave = wave.open(self._file, "wb")  # noqa: SIM115 - open until close()

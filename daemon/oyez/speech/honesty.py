@@ -7,8 +7,12 @@ repeats itself, fills its token budget, or writes down a sound in brackets.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from oyez.messages import RATE_HZ
+
+if TYPE_CHECKING:
+    from oyez.messages import Pcm16
 
 TOKENS_PER_SECOND = 7
 """The fastest speech stays under this many tokens a second; measured on read sentences."""
@@ -16,6 +20,9 @@ TOKENS_SPARE = 6
 """Besides: a short word may take several tokens, and timestamps count too."""
 MIN_PROBABILITY = 0.5
 """A mean token probability below this was wrong more often than right at short contexts."""
+SOUNDLESS_STEPS = 4
+"""Samples that stay within so many of 65,535 steps hold no words: of recordings that were turned
+down, those that filled eight were read wrongly or not at all, and those that filled four not."""
 LOOP_WORDS = 3
 """So many words must come back to make a loop, or one word so many times in a row plus one."""
 
@@ -26,6 +33,14 @@ _SPACE = re.compile(r"\s+")
 def token_budget(frames: int) -> int:
     """How many tokens ``frames`` of 16 kHz sound can hold at most."""
     return int(frames / RATE_HZ * TOKENS_PER_SECOND) + TOKENS_SPARE
+
+
+def soundless(samples: Pcm16) -> bool:
+    """Whether int16 [frames] hold no sound: nothing, a dead microphone, or its last bit's noise.
+
+    A recognizer that scales what it gets to one loudness reads "you" out of digital silence.
+    """
+    return not len(samples) or int(samples.max()) - int(samples.min()) <= SOUNDLESS_STEPS
 
 
 def without_sounds(text: str) -> str:

@@ -18,7 +18,9 @@ without flash attention, in a context of its own.
 
 from __future__ import annotations
 
+import ctypes
 import logging
+from collections import deque
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,6 +47,8 @@ MARGIN_POSITIONS = 16
 """So much room must be left after the sound, or its last word is cut off."""
 MIN_FRAMES = RATE_HZ * 11 // 10
 """Shorter sound is padded to 1.1 s: under 1 s whisper is unreliable, under 0.1 s it is mute."""
+
+_NOTHING = Reading(text="", probability=0.0, context=0, tries=0)
 
 
 class WhisperTranscriber:
@@ -82,6 +86,8 @@ class WhisperTranscriber:
 
     def read(self, samples: Pcm16) -> Reading:
         """See ``engines.Transcriber``."""
+        if honesty.soundless(samples):
+            return _NOTHING
         needed = len(samples) // POSITION_FRAMES + MARGIN_POSITIONS
         contexts = [context for context in CONTEXTS if context >= needed]
         if not contexts:
@@ -105,6 +111,8 @@ class WhisperTranscriber:
 
     def read_whole(self, samples: Pcm16) -> Reading:
         """See ``engines.Transcriber``."""
+        if honesty.soundless(samples):
+            return _NOTHING
         if self._whole_context is None:
             self._whole_context = self._load(flash_attention=False)
         text, probability, _ = self._decode(self._whole_context, _padded(samples), 0, 0)
@@ -121,10 +129,14 @@ class WhisperTranscriber:
     def _load(self, *, flash_attention: bool) -> Any:
         params = self._whisper.whisper_context_default_params()
         params.flash_attn = flash_attention
+        _complaints.clear()
         context = self._whisper.whisper_init_from_file_with_params(str(self._model), params)
-        if context is None:
+        # What the binding gives is an object in any case; used after a failure it would end the
+        # process. The library's complaints are all that tells.
+        if _complaints:
             raise EngineError(
-                f"whisper.cpp cannot load {self._model}", remedy="fetch the model again"
+                f"whisper.cpp cannot load {self._model}: {_complaints[0]}",
+                remedy="fetch the model again",
             )
         return context
 
@@ -188,6 +200,18 @@ def _padded(samples: Pcm16) -> PcmFloat:
     return np.pad(sound, (0, max(0, MIN_FRAMES - len(sound))))
 
 
+_complaints: deque[str] = deque(maxlen=16)
+"""What whisper.cpp called errors, the oldest first: it has one log for the whole process."""
+_NATIVE_ERROR = 4
+
+
 def _log(level: int, text: str) -> None:
     """whisper.cpp's own words, which it would print to stderr: of use in a search for faults."""
+    if int(level) == _NATIVE_ERROR:
+        _complaints.append(text.strip())
     logger.debug("whisper.cpp: %s", text.strip(), extra={"OYEZ_NATIVE_LEVEL": int(level)})
+
+
+# The library keeps its log in a static variable, which it gives up when the interpreter has ended
+# already: were that the last reference, the process would end with SIGABRT. So there is one more.
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(_log))

@@ -51,7 +51,7 @@ class SpeakerWorker(Worker[AnswerRequest]):
         """Whether it has nothing to do, or waits for the speaker. Any thread."""
         return self.inbox.idle or self._ring.blocked
 
-    def _handle(self, message: AnswerRequest) -> None:
+    def _work_on(self, message: AnswerRequest) -> None:
         begin_ns = time.monotonic_ns()
         begun = False
         for piece in self._pieces(message.text):

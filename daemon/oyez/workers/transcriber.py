@@ -41,7 +41,7 @@ class TranscriberWorker(Worker[Utterance]):
         super().stop()
         self._engine.abort()
 
-    def _handle(self, message: Utterance) -> None:
+    def _work_on(self, message: Utterance) -> None:
         with self._inference:
             begin_ns = time.monotonic_ns()
             try:

@@ -35,11 +35,14 @@ class Worker(threading.Thread, Generic[Message]):
             while not self._stopping:
                 message = self.inbox.take()
                 if message is not None and not self._stopping:
-                    self._handle(message)
+                    self._work_on(message)
         except Exception as error:  # noqa: BLE001 - the thread's top: main reports it
             self._main.post(ThreadFailed(thread=self.name, error=error))
         self.inbox.rest()
 
     @abstractmethod
-    def _handle(self, message: Message) -> None:
-        """Work on one message."""
+    def _work_on(self, message: Message) -> None:
+        """Work on one message.
+
+        Not called ``_handle``, since Python 3.13's Thread has one of its own.
+        """
