@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oyez.audio.amplifier import Amplifier
 from oyez.audio.gain import (
     MOST_UP_DB,
     REVERSAL_MS,
     SOFTWARE_LEAST_DB,
     SOFTWARE_MOST_DB,
     TARGET_DBFS,
-    Amplifier,
     AutoGain,
     Gain,
     GainMemory,

@@ -13,7 +13,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from audio.sounds import buzz, silence
+from audio.sounds import silence
 from oyez.audio.pcm import SampleFormat, StreamFormat
 from oyez.audio.ports import Period
 from oyez.audio.wav import ArraySource, Lockstep, PacedCapture, WavPlayback
@@ -26,7 +26,10 @@ from oyez.rt.ring import Flag, FrameRing, PlaybackRing
 from workers.scripted import PATIENCE_S, next_of
 
 PERIOD = 320
-QUESTION = np.concatenate((silence(100), buzz(300), silence(107)))
+# In pairs of one height and both signs: a sound with an offset in a period would lose it.
+HALVES = np.arange(1, 2_401, dtype=np.int16) * 6
+PAIRS = np.stack((HALVES, -HALVES), axis=1).reshape(-1)
+QUESTION = np.concatenate((silence(100), PAIRS, silence(107)))
 ANSWER = np.linspace(-1, 1, 1_000, dtype=np.float32)
 
 
@@ -79,6 +82,9 @@ class Loudspeaker:
         self.audible = audible
         self.periods = []
 
+    def wanted_frames(self, heard_s):
+        return round(heard_s * self.rate_hz)
+
     def write(self, samples, spoken_frames):
         self.periods.append((samples.copy(), spoken_frames))
 
@@ -96,7 +102,7 @@ class Rig:
         self.thread = AudioThread(
             capture=capture,
             playback=playback,
-            front_end=FrontEnd(capture.stream, Quiet()),
+            front_end=FrontEnd(Quiet()),
             heard=self.heard,
             spoken=self.spoken,
             gate=gate,
@@ -167,8 +173,8 @@ def test_for_each_period_heard_one_of_the_same_time_is_played(rate_hz, frames):
     rig = Rig(ScriptedMicrophone(4), speaker)
     rig.answer(np.ones(frames + 7, np.float32))
     rig.thread.run()
-    assert [len(samples) for samples, _ in speaker.periods] == [frames] * 5
-    assert [spoken for _, spoken in speaker.periods] == [frames, 7, 0, 0, 0]
+    assert [len(samples) for samples, _ in speaker.periods] == [frames] * 4
+    assert [spoken for _, spoken in speaker.periods] == [frames, 7, 0, 0]
     assert not any(samples[spoken:].any() for samples, spoken in speaker.periods)
 
 
@@ -214,7 +220,7 @@ def test_a_pause_within_an_answer_does_not_open_the_gate():
     rig.thread.run()
     gated = rig.gated()
     assert gated == list(range(5, gated[-1] + 1))
-    assert gated[-1] > 12 + 4 + REVERB_MS // 20 - 1
+    assert gated[-1] >= 12 + 4 + REVERB_MS // 20 - 1
 
 
 @pytest.mark.parametrize(("gate", "audible"), [(False, True), (True, False), (False, False)])

@@ -29,7 +29,7 @@ def peak_of(number):
 
 def write(ring, numbers):
     for number in numbers:
-        ring.write(block_of(number), flags_of(number), peak_of(number))
+        ring.write(block_of(number), flags_of(number), peak_of(number), peak_of(number) / 2)
 
 
 def expected(begin, end):
@@ -86,19 +86,20 @@ def test_a_copy_is_read_only_and_does_not_change_when_the_ring_goes_on():
 
 def test_the_writer_s_array_may_be_used_again():
     ring, samples = FrameRing(3), block_of(5)
-    ring.write(samples, 0, 0.0)
+    ring.write(samples, 0, 0.0, 0.0)
     samples[:] = 0
     np.testing.assert_array_equal(ring.copy(0, 1), block_of(5))
 
 
 @given(peaks=st.lists(st.tuples(st.floats(0, 1, width=32), st.booleans()), max_size=12))
-def test_peak_and_clipping_are_told_of_a_stretch_and_of_no_more(peaks):
+def test_levels_and_clipping_are_told_of_a_stretch_and_of_no_more(peaks):
     ring = FrameRing(20)
     for peak, clipped in [(1.0, True), *peaks, (1.0, True)]:
-        ring.write(block_of(0), Flag.SPEECH | Flag.CLIPPED * clipped, peak)
-    highest, clipped_blocks = ring.peak_and_clipped(1, 1 + len(peaks))
-    assert highest == max((peak for peak, _ in peaks), default=0.0)
-    assert clipped_blocks == sum(clipped for _, clipped in peaks)
+        ring.write(block_of(0), Flag.SPEECH | Flag.CLIPPED * clipped, peak, peak / 2)
+    levels = ring.levels(1, 1 + len(peaks))
+    assert levels.peak == max((peak for peak, _ in peaks), default=0.0)
+    assert levels.clipped_blocks == sum(clipped for _, clipped in peaks)
+    assert levels.rms == pytest.approx([peak / 2 for peak, _ in peaks])
 
 
 def test_the_end_is_told_and_wakes_the_reader(beside):

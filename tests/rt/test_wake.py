@@ -58,7 +58,7 @@ def test_its_descriptor_is_closed_with_it():
     before = opened()
     wake_ups = [WakeUp() for _ in range(10)]
     assert opened() == before + 10
-    descriptor = wake_ups[0]._descriptor
+    descriptor = wake_ups[0].descriptor
     assert not os.get_inheritable(descriptor)
     wake_ups.clear()
     assert opened() == before

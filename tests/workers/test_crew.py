@@ -22,6 +22,7 @@ from oyez.messages import (
     Transcript,
 )
 from oyez.rt.mailbox import Mailbox
+from oyez.sound import Sound
 from oyez.workers import crew as crew_module
 from oyez.workers.crew import Crew
 from oyez.workers.speaker import QUEUE_ANSWERS
@@ -52,6 +53,9 @@ class Speaker:
         self.audible = audible
         self.periods = []
 
+    def wanted_frames(self, heard_s):
+        return round(heard_s * self.rate_hz)
+
     def write(self, samples, spoken_frames):
         self.periods.append(samples[:spoken_frames].copy())
 
@@ -73,8 +77,7 @@ class Run:
         self.crew = Crew(
             SETTINGS,
             main=self.main,
-            capture=capture,
-            playback=playback,
+            sound=Sound(capture, playback),
             transcriber=transcriber,
             voice=voice,
         )
@@ -139,7 +142,8 @@ def converse(playback, voice):
 def test_an_unpaced_run_hears_reads_and_answers_in_order():
     voice, speaker = ScriptedVoice(ANSWER), Speaker()
     messages = converse(speaker, voice)
-    assert [type(message).__name__ for message in messages] == [
+    told = [type(message).__name__ for message in messages]
+    assert [name for name in told if name != "MicrophoneChanged"] == [
         *("SpeechStarted", "Heard", "Transcript", "AnswerReady", "AnswerMark", "AnswerMark"),
         *("SpeechStarted", "Heard", "Transcript", "AnswerReady", "AnswerMark", "AnswerMark"),
         "InputEnded",

@@ -57,7 +57,9 @@ class Rig:
         """Blocks that are told apart by their level: the number of the block in steps."""
         for sign in picture:
             number = self.ring.head_block
-            self.ring.write(np.full(BLOCK_FRAMES, number, np.int16), SIGNS[sign], number / 1000)
+            self.ring.write(
+                np.full(BLOCK_FRAMES, number, np.int16), SIGNS[sign], number / 1000, 0.0
+            )
 
     def listen_to_the_end(self):
         """Run it on this thread until it has heard the end, and stop it there."""

@@ -129,7 +129,7 @@ class Stt:
         self.inference = threading.Lock()
         ring = FrameRing(10)
         for _ in range(blocks):
-            ring.write(np.zeros(BLOCK_FRAMES, np.int16), 0, 0.0)
+            ring.write(np.zeros(BLOCK_FRAMES, np.int16), 0, 0.0, 0.0)
         self.worker = TranscriberWorker(
             engine=engine, inference=self.inference, ring=ring, main=self.main
         )

@@ -1,7 +1,7 @@
 """How much a microphone is amplified: the level of speech, the policy, its memory, the amplifier.
 
 Pure but for ``GainMemory``, which reads and writes one small file. ``AutoGain`` belongs to main,
-which is told of every utterance; ``Amplifier`` runs on the audio thread.
+which is told of every utterance; ``audio.amplifier`` applies the software part.
 
 The policy, in words. Speech shall stand at -22 dBFS RMS: loud enough for every recognizer and
 vocoder of 16 bits, with 22 dB left for the peaks of speech, which reach 12 to 20 dB above it. The
@@ -33,13 +33,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from oyez.audio.amplifier import SOFTWARE_HEADROOM_DB
 from oyez.errors import OutputError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from oyez.audio.levels import PerChannel
-    from oyez.messages import PcmFloat
 
 TARGET_DBFS = -22.0
 DEAD_BAND_DB = 2.0
@@ -50,8 +50,6 @@ CLIPPED_DOWN_DB = 6.0
 """The least step down when clipping: how far the wave would have gone, nobody knows."""
 HEADROOM_DB = 6.0
 """What stays between the peaks of speech and the clipping level when the card's gain goes up."""
-SOFTWARE_HEADROOM_DB = 1.0
-"""What stays between the peaks of speech and full scale after multiplication."""
 LEAST_ABOVE_NOISE_DB = 10.0
 LEAST_STEP_DB = 0.5
 REVERSAL_MS = 5000
@@ -329,40 +327,6 @@ class AutoGain:
             self._agree = 2
         self.gain = gain
         return Step(gain=gain, reason=reason, level_dbfs=level_dbfs)
-
-
-class Amplifier:
-    """Multiplies the stream by the software gain, block by block. Audio thread only.
-
-    The gain moves in a ramp over each block, up by 20 dB a second at most, so that nobody hears a
-    step. A peak that would pass full scale lowers it at once.
-    """
-
-    CEILING = 10 ** (-SOFTWARE_HEADROOM_DB / 20)
-    RISE_DB_PER_S = 20.0
-
-    def __init__(self, rate_hz: int) -> None:
-        self._rate_hz = rate_hz
-        self._factor = 1.0
-
-    def apply(self, mono: PcmFloat, gain_db: float, *, clipping: bool) -> PcmFloat:
-        """Float32 [n] amplified; what clips is not made louder, only softer."""
-        if not len(mono):
-            return mono
-        wanted = 10 ** (gain_db / 20)
-        if clipping:
-            wanted = min(wanted, 1.0)
-        peak = float(np.abs(mono).max())
-        # A gain of 0 dB or less makes no peak that was not there before.
-        most = max(self.CEILING / peak, min(wanted, 1.0)) if peak else math.inf
-        rise = 10 ** (self.RISE_DB_PER_S / 20 * len(mono) / self._rate_hz)
-        begin = min(self._factor, most)
-        end = min(wanted, most, begin * rise)
-        self._factor = end
-        if begin == end == 1.0:
-            return mono
-        ramp = np.linspace(begin, end, len(mono), dtype=np.float32)
-        return mono * ramp
 
 
 class GainMemory:

@@ -12,7 +12,7 @@ import numpy as np
 import soxr
 
 from oyez.audio import pcm
-from oyez.audio.gain import Amplifier
+from oyez.audio.amplifier import Amplifier
 from oyez.audio.levels import Levels, Meter
 from oyez.messages import BLOCK_FRAMES, RATE_HZ, Pcm16, PcmFloat
 from oyez.rt.ring import Flag
@@ -63,8 +63,7 @@ class FrontEnd:
         self._resampler: soxr.ResampleStream | None = None
         self._meter: Meter | None = None
         self._power = np.zeros(0, np.float64)
-        self._dc = 0.0
-        self._dc_periods = 0
+        self._dc: float | None = None
         self._rest = np.zeros(0, np.float32)
         self._lost_s = 0.0
         self._flags = Flag(0)
@@ -126,8 +125,7 @@ class FrontEnd:
         self.channel = 0
         self._meter = Meter(stream.rate_hz, stream.channels)
         self._power = np.zeros(stream.channels, np.float64)
-        self._dc = 0.0
-        self._dc_periods = 0
+        self._dc = None
         self._resampler = (
             None
             if stream.rate_hz == RATE_HZ
@@ -137,11 +135,11 @@ class FrontEnd:
     def _without_dc(self, mono: PcmFloat) -> PcmFloat:
         """Take a constant offset away, where there is one; without steps between periods."""
         mean = float(mono.mean())
-        # The first period is taken at its own word: a ramp from nothing would be a thump.
-        before = self._dc if self._dc_periods else mean
-        self._dc_periods += 1
-        share = max(DC_SMOOTHING, 1 / self._dc_periods)
-        self._dc = before + share * (mean - before)
+        before = self._dc
+        if before is None:
+            # At once where the offset is more than the sound: a ramp from 0 would be a thump.
+            before = mean if abs(mean) > float(mono.std()) else 0.0
+        self._dc = before + DC_SMOOTHING * (mean - before)
         if max(abs(before), abs(self._dc)) < MIN_DC:
             return mono
         offset: PcmFloat = np.linspace(before, self._dc, len(mono), dtype=np.float32)
