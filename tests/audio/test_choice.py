@@ -76,7 +76,8 @@ def test_a_recording_is_heard_whatever_the_configuration_says(recording, backend
 
 
 def test_the_simulated_room_needs_a_voice_and_asks_the_configured_questions():
-    with choose("simulated", answer=(), simulation=SimulationSettings(questions=("Well?",))) as sound:
+    asked = SimulationSettings(questions=("Well?",))
+    with choose("simulated", answer=(), simulation=asked) as sound:
         assert (sound.is_card, sound.needs_voice) == (False, True)
         sound.prepare(VOICE)
         capture = sound.open(VOICE, Free(), MAIN).capture
