@@ -27,7 +27,7 @@ def heard(number: int = 1, reason: EndReason = EndReason.SILENCE) -> Heard:
         endpoint_frame=ENDPOINT,
         reason=reason,
     )
-    return Heard(span=span, peak_dbfs=-12.5, clipped_ms=20)
+    return Heard(span=span, peak_dbfs=-12.5, level_dbfs=-22.0, clipped_ms=20)
 
 
 def transcript(number: int = 1, text: str = "hello") -> Transcript:
