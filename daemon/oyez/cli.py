@@ -11,6 +11,7 @@ import errno
 import io
 import json
 import logging
+import math
 import os
 import signal
 import sys
@@ -257,6 +258,27 @@ def _say(options: argparse.Namespace) -> int:
     return 0 if spoken else 65
 
 
+def _devices(options: argparse.Namespace) -> int:
+    from oyez import places
+    from oyez.tools import devices
+
+    seen = devices.survey(places.proc_asound())
+    offered = devices.sound_server() if not seen else ()
+    if options.json:
+        for entry in devices.fields(seen, offered):
+            print(json.dumps(entry, ensure_ascii=False))
+    else:
+        print("\n".join(devices.lines(seen, offered)))
+    return 0
+
+
+def _meter(options: argparse.Namespace) -> int:
+    from oyez.tools import meter
+
+    meter.run(_load(options).settings, options.seconds, as_json=options.json, out=sys.stdout)
+    return 0
+
+
 def _version(options: argparse.Namespace) -> int:
     print(json.dumps({"version": __version__}) if options.json else f"oyez {__version__}")
     return 0
@@ -328,6 +350,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_configuration(commands)
     _add_models(commands)
     _add_offline(commands)
+    _add_sound(commands)
     version = _command(commands, "version", _version, "print the version")
     _json(version)
     return parser
@@ -385,6 +408,22 @@ def _add_offline(commands: Any) -> None:
         "-o", "--output", type=Path, metavar="FILE", help="into a WAV, not the speaker"
     )
     _config(say)
+
+
+def _add_sound(commands: Any) -> None:
+    devices = _command(commands, "devices", _devices, "the sound devices and what they can do")
+    meter = _command(commands, "meter", _meter, "the microphone's levels, live")
+    meter.add_argument("--seconds", type=_seconds, metavar="N", help="end after so long")
+    _config(meter)
+    for command in (devices, meter):
+        _json(command)
+
+
+def _seconds(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) < math.inf:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
 
 
 def _group(commands: Any, name: str, purpose: str) -> Any:

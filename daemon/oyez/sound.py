@@ -18,7 +18,7 @@ from oyez.audio.cards import Direction
 from oyez.audio.pcm import SampleFormat
 from oyez.audio.simulated import simulated_room
 from oyez.audio.wav import PacedCapture, Recording, WavPlayback, check_writable
-from oyez.errors import MissingLibraryError, UsageError
+from oyez.errors import AudioDeviceError, MissingLibraryError, UsageError
 from oyez.rt.card import CardCapture, CardPlayback
 from oyez.rt.mailbox import Mailbox
 from oyez.rt.wake import WakeUp
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from oyez.audio.ports import Capture, Playback
     from oyez.audio.wav import Pacer, Source
-    from oyez.config import CaptureSettings, PlaybackSettings, Settings
+    from oyez.config import AudioSettings, CaptureSettings, PlaybackSettings, Settings
     from oyez.speech.engines import Synthesizer
 
 logger = logging.getLogger(__name__)
@@ -125,38 +125,12 @@ class SoundChoice:
         Raises:
             AudioDeviceError, OutputError, MissingLibraryError.
         """
-        speaks = voice is not None and bool(self._settings.answer)
-        audio = self._settings.audio
-        match self._microphone:
-            case _Microphone.ALSA:
-                return self._open_cards(voice.rate_hz if voice and speaks else None, main)
-            case _Microphone.PORTAUDIO:
-                capture = portaudio.PortAudioCapture(audio.capture.device, self._period_ms)
-                device = audio.playback.device
-                playback = portaudio.PortAudioPlayback(device, self._period_ms) if speaks else None
-                return Sound(capture, playback)
+        speaker_hz = voice.rate_hz if voice is not None and self._settings.answer else None
+        if self.is_card:
+            return _open(self._microphone, self._settings.audio, main, speaker_hz)
         assert self._source is not None  # noqa: S101 - see prepare
-        wav = WavPlayback(self._answer_wav, voice.rate_hz) if voice and speaks else None
+        wav = WavPlayback(self._answer_wav, speaker_hz) if speaker_hz else None
         return Sound(PacedCapture(self._source, pacer, self._period_ms), wav)
-
-    def _open_cards(self, voice_hz: int | None, main: Mailbox[object]) -> Sound:
-        """The cards' ends, and the thread that will supply them."""
-        alsa.library()
-        audio = self._settings.audio
-        returned: Mailbox[object] = Mailbox(INBOX_MESSAGES)
-        wake_up = WakeUp()
-        playback = CardPlayback(returned, wake_up, voice_hz) if voice_hz else None
-        capture = CardCapture(returned, wake_up, playback)
-        device = DeviceThread(
-            main=main,
-            inbox=returned,
-            proc_asound=places.proc_asound(),
-            levels=LevelWishes(gain_db=audio.capture.gain_db, volume_db=audio.playback.volume_db),
-        )
-        device.keep(Direction.CAPTURE, audio.capture.device, _wish(audio.capture), capture)
-        if playback is not None:
-            device.keep(Direction.PLAYBACK, audio.playback.device, _wish(audio.playback), playback)
-        return Sound(capture, playback, device)
 
     def close(self) -> None:
         """Close the recording, if there is one; safe to call twice."""
@@ -166,16 +140,8 @@ class SoundChoice:
     def _choose(self, recording: Path | None) -> _Microphone:
         if recording is not None:
             return _Microphone.RECORDING
-        named = _BACKENDS.get(self._settings.audio.backend)
-        return named if named is not None else self._found()
-
-    @staticmethod
-    def _found() -> _Microphone:
-        """What this machine has."""
-        if any(card.capture for card in cards.cards(places.proc_asound())):
-            return _Microphone.ALSA
-        if _server_found():
-            return _Microphone.PORTAUDIO
+        if (found := _named_or_found(self._settings.audio)) is not None:
+            return found
         if "INVOCATION_ID" in os.environ:  # set by systemd: nobody watches
             # A unit that talked to itself in a simulated room would be silently deaf; this one
             # waits for a card to be plugged in, and says so.
@@ -189,6 +155,71 @@ _BACKENDS = {
     "alsa": _Microphone.ALSA,
     "portaudio": _Microphone.PORTAUDIO,
 }
+
+
+def open_card(settings: AudioSettings, main: Mailbox[object], *, speaker_hz: int | None) -> Sound:
+    """A real microphone, for tools that measure; with a speaker for sound at ``speaker_hz``.
+
+    A sound server's speaker has a rate of its own, which its ``rate_hz`` then tells. Cards that are
+    not there yet are waited for.
+
+    Raises:
+        AudioDeviceError: there is none, or a device of the sound server's cannot be opened.
+        MissingLibraryError: what it takes to open them is not installed.
+    """
+    microphone = _named_or_found(settings)
+    if microphone is None or microphone is _Microphone.SIMULATED:
+        named = "the configuration names the simulated room" if microphone else "none was found"
+        raise AudioDeviceError(
+            f"there is no microphone to measure: {named}",
+            remedy="plug one in, and set audio.backend to auto; `oyez devices` tells what is there",
+        )
+    return _open(microphone, settings, main, speaker_hz)
+
+
+def _open(
+    microphone: _Microphone, audio: AudioSettings, main: Mailbox[object], speaker_hz: int | None
+) -> Sound:
+    """Both ends of a card, by the way that was chosen."""
+    if microphone is _Microphone.ALSA:
+        return _open_alsa(audio, main, speaker_hz)
+    capture = portaudio.PortAudioCapture(audio.capture.device, audio.capture.period_ms)
+    if speaker_hz is None:
+        return Sound(capture, None)
+    try:
+        playback = portaudio.PortAudioPlayback(audio.playback.device, audio.capture.period_ms)
+    except BaseException:
+        capture.close()
+        raise
+    return Sound(capture, playback)
+
+
+def _open_alsa(audio: AudioSettings, main: Mailbox[object], speaker_hz: int | None) -> Sound:
+    """The cards' ends, and the thread that will supply them."""
+    alsa.library()
+    returned: Mailbox[object] = Mailbox(INBOX_MESSAGES)
+    wake_up = WakeUp()
+    playback = CardPlayback(returned, wake_up, speaker_hz) if speaker_hz else None
+    capture = CardCapture(returned, wake_up, playback)
+    device = DeviceThread(
+        main=main,
+        inbox=returned,
+        proc_asound=places.proc_asound(),
+        levels=LevelWishes(gain_db=audio.capture.gain_db, volume_db=audio.playback.volume_db),
+    )
+    device.keep(Direction.CAPTURE, audio.capture.device, _wish(audio.capture), capture)
+    if playback is not None:
+        device.keep(Direction.PLAYBACK, audio.playback.device, _wish(audio.playback), playback)
+    return Sound(capture, playback, device)
+
+
+def _named_or_found(settings: AudioSettings) -> _Microphone | None:
+    """What the configuration names, or else what this machine has."""
+    if settings.backend in _BACKENDS:
+        return _BACKENDS[settings.backend]
+    if any(card.capture for card in cards.cards(places.proc_asound())):
+        return _Microphone.ALSA
+    return _Microphone.PORTAUDIO if _server_found() else None
 
 
 def _server_found() -> bool:

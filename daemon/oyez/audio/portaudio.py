@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -53,6 +53,28 @@ def has_microphone() -> bool:
         MissingLibraryError: nobody can tell without PortAudio.
     """
     return any(device["max_input_channels"] > 0 for device in _sounddevice().query_devices())
+
+
+class Listed(NamedTuple):
+    """A device as PortAudio tells of it; ``inputs`` and ``outputs`` are channels."""
+
+    name: str
+    inputs: int
+    outputs: int
+    rate_hz: int
+
+
+def listed() -> list[Listed]:
+    """All devices that PortAudio offers. Raises MissingLibraryError."""
+    return [
+        Listed(
+            name=str(device["name"]),
+            inputs=int(device["max_input_channels"]),
+            outputs=int(device["max_output_channels"]),
+            rate_hz=int(device["default_samplerate"]),
+        )
+        for device in _sounddevice().query_devices()
+    ]
 
 
 class PortAudioCapture:
