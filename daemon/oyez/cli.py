@@ -279,6 +279,16 @@ def _meter(options: argparse.Namespace) -> int:
     return 0
 
 
+def _calibrate(options: argparse.Namespace) -> int:
+    from oyez.tools import calibrate
+
+    if options.config is None and options.write is not None and options.write.exists():
+        options.config = options.write
+    settings = _load(options).settings
+    calibrate.run(settings, options.write, as_json=options.json, out=sys.stdout)
+    return 0
+
+
 def _version(options: argparse.Namespace) -> int:
     print(json.dumps({"version": __version__}) if options.json else f"oyez {__version__}")
     return 0
@@ -415,7 +425,12 @@ def _add_sound(commands: Any) -> None:
     meter = _command(commands, "meter", _meter, "the microphone's levels, live")
     meter.add_argument("--seconds", type=_seconds, metavar="N", help="end after so long")
     _config(meter)
-    for command in (devices, meter):
+    calibrate = _command(commands, "calibrate", _calibrate, "find the right gain, in half a minute")
+    calibrate.add_argument(
+        "--write", type=Path, metavar="FILE", help="store what is found in this YAML file"
+    )
+    _config(calibrate)
+    for command in (devices, meter, calibrate):
         _json(command)
 
 

@@ -19,7 +19,7 @@ from oyez.rt.mailbox import Mailbox
 from oyez.rt.ring import FrameRing, PlaybackRing
 from oyez.sound import open_card
 from oyez.speech import engines
-from oyez.workers.device import DeviceLost, DeviceOpened, DeviceThread
+from oyez.workers.device import DeviceLost, DeviceOpened, DeviceThread, GainSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,6 +101,8 @@ class Listening:
         """The cards that are open now; a sound server's devices are none."""
         self.trouble: dict[Direction, str] = {}
         """Why a card is not open, in words."""
+        self.hardware_db = 0.0
+        """The microphone's gain in the card now; 0 where it has none."""
 
     def __enter__(self) -> Self:
         if self._sound.device is not None:
@@ -180,13 +182,20 @@ class Listening:
             case DeviceOpened(direction=direction):
                 self.opened[direction] = message
                 self.trouble.pop(direction, None)
-                if direction is Direction.CAPTURE and self._loudness is not None:
-                    self._loudness.opened(message)
+                if direction is Direction.CAPTURE:
+                    self._take_gain(message)
+            case GainSet(hardware_db=hardware_db):
+                self.hardware_db = hardware_db
             case DeviceLost(direction=direction, device=device, fault=fault, reason=reason):
                 self.opened.pop(direction, None)
                 self.trouble[direction] = f"{device}: {fault} ({reason})"
             case ThreadFailed(error=error):
                 raise error
+
+    def _take_gain(self, message: DeviceOpened) -> None:
+        self.hardware_db = message.hardware_db or 0.0
+        if self._loudness is not None:
+            self._loudness.opened(message)
 
 
 def _ends(thread: AudioThread | DeviceThread) -> bool:
