@@ -23,6 +23,9 @@ COMMANDS = (
     ("models", "path"),
     ("transcribe",),
     ("say",),
+    ("devices",),
+    ("meter",),
+    ("calibrate",),
     ("version",),
 )
 

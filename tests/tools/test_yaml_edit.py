@@ -16,6 +16,7 @@ from oyez.errors import ConfigError, InputError, OutputError
 from oyez.tools import yaml_edit
 
 GAIN = "audio.capture.gain_db"
+NEW = "audio:\n  capture:\n    gain_db: 12.5\n"
 VAD = "vad.aggressiveness"
 CHANGES = {GAIN: 12.5, VAD: 3}
 
@@ -41,15 +42,15 @@ def wanted(text, values):
         ("~ # all is well\n", "{audio: {capture: {gain_db: 12.5}}} # all is well\n"),
         (
             "vad:\n    engine: webrtc # the only one\n# the end\n",
-            "vad:\n    engine: webrtc # the only one\naudio:\n  capture:\n    gain_db: 12.5\n# the end\n",
+            f"vad:\n    engine: webrtc # the only one\n{NEW}# the end\n",
         ),
         (
             "audio:\n    capture:\n        gain_db:   auto   # by itself\n        periods: 8\n",
             "audio:\n    capture:\n        gain_db:   12.5   # by itself\n        periods: 8\n",
         ),
         (
-            "audio:\n  capture:\n    # a\n    device: 'Mic'  # b\n\n  # c\n  playback: {}\n",
-            "audio:\n  capture:\n    # a\n    device: 'Mic'  # b\n    gain_db: 12.5\n\n  # c\n  playback: {}\n",
+            "audio:\n  capture:\n    # a\n    device: 'M'  # b\n\n  # c\n  echo: gate\n",
+            f"{NEW[:18]}    # a\n    device: 'M'  # b\n    gain_db: 12.5\n\n  # c\n  echo: gate\n",
         ),
         (
             "audio:\n  capture: # none yet\n    # device: Mic\nvad:\n",

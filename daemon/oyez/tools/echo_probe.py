@@ -22,12 +22,11 @@ SWEEP_PEAK = 0.25
 """-12 dBFS: as loud as a voice, and far from where a speaker rattles."""
 FADE_S = 0.02
 STANDS_OUT = 20.0
-"""Above the RMS of the correlation. Recorded speech reached 12, echoes as loud as noise begin at 30.
-"""
+"""Above the RMS of the correlation. Speech reached 12; echoes as loud as noise begin at 30."""
 DIRECT_FRAMES = RATE_HZ // 50
 """So much sooner than the strongest reflection may the direct sound be."""
 ALIKE = 0.12
-"""The correlation coefficient. Speech reached 0.08; echoes with long reverberation begin at 0.16."""
+"""The correlation coefficient. Speech reached 0.08; echoes in reverberation begin at 0.16."""
 
 
 def sweep(rate_hz: int) -> PcmFloat:

@@ -173,7 +173,7 @@ def gain_db(measured: Measured) -> float | None:
         # What the card can do of it, its converter must bear.
         bears_db = said.hardware_db - HEADROOM_DB - said.peak_dbfs
         if split(total_db, measured.hardware).hardware_db > bears_db:
-            total_db = bears_db
+            total_db = min(total_db, bears_db)
     total_db = min(total_db, said.hardware_db - SOFTWARE_HEADROOM_DB - said.peak_dbfs)
     low_db, high_db = GAIN_RANGE_DB
     return round(min(max(total_db, low_db), high_db), 1)
