@@ -206,7 +206,7 @@ def _gain_proposal(measured: Measured, present: Present) -> Iterator[tuple[str, 
 
 def _of_signal(measured: Measured) -> Iterator[str]:
     signal = measured.signals[measured.channel]
-    if signal is not Signal.LIVE:
+    if signal is not Signal.LIVE and measured.echo is None:
         yield (
             f"the microphone delivers {signal}: it is muted, dead or not plugged in "
             "(`oyez devices` lists switches; audio.capture.gain_db: leave turns none on)"
@@ -221,7 +221,7 @@ def _of_signal(measured: Measured) -> Iterator[str]:
 def _of_speech(measured: Measured) -> Iterator[str]:
     said = measured.spoken
     if said is None:
-        if measured.signals[measured.channel] is Signal.LIVE:
+        if measured.signals[measured.channel] is Signal.LIVE or measured.echo is not None:
             yield "no speech was heard above the noise: speak nearer, or turn the microphone up"
         return
     above_db = said.level_dbfs - measured.floor_dbfs
@@ -251,7 +251,7 @@ def _of_echo(measured: Measured, present: Present) -> Iterator[str]:
     if measured.speaker_trouble:
         yield f"nothing was played: {measured.speaker_trouble}"
     elif measured.echo is None:
-        if present.echo == "gate":
+        if present.echo == "gate" and measured.signals[measured.channel] is Signal.LIVE:
             yield (
                 "the microphone does not hear the speaker: is it on, and turned up? (With "
                 "headphones it must be so.)"
