@@ -171,6 +171,14 @@ def test_clipping_and_peak_are_those_of_the_sound_whatever_the_periods(period_ms
     assert peaks == pytest.approx([0] * 30 + [1] * 30 + [0] * 30, abs=1e-4)
 
 
+def test_the_first_half_of_a_block_counts_though_it_came_in_a_period_of_its_own():
+    front_end = FrontEnd(stream(), Deaf())
+    assert list(front_end.process(np.full(160, 32_767, "<i2").tobytes(), gated=False)) == []
+    (block,) = front_end.process(bytes(320), gated=False)
+    assert Flag(block.flags) is Flag.CLIPPED
+    assert block.peak == pytest.approx(1, abs=1e-4)
+
+
 @pytest.mark.parametrize(
     ("sample_format", "raw"),
     [
