@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,6 +47,14 @@ def alone(tmp_path, monkeypatch):
     monkeypatch.delenv("INVOCATION_ID", raising=False)
     monkeypatch.setattr(portaudio, "has_microphone", lambda: False)
     monkeypatch.setenv("OYEZ_PROC_ASOUND", str(tmp_path / "no cards"))
+
+
+def opened_files():
+    names = []
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # the one that lists them is gone by now
+            names.append(str(descriptor.readlink()))
+    return names
 
 
 @pytest.fixture
@@ -136,9 +144,11 @@ def test_an_answer_never_overwrites_the_recording(recording, tmp_path, way):
     elif way == "by the configuration":
         answer_wav, simulation = None, SimulationSettings(answer_wav=recording)
     before = recording.read_bytes()
-    with pytest.raises(UsageError, match="would overwrite the recording"):
+    with pytest.raises(UsageError, match="would overwrite the recording") as caught:
         choose(recording=recording, answer_wav=answer_wav, simulation=simulation)
     assert recording.read_bytes() == before
+    assert caught.value.remedy
+    assert str(recording) not in opened_files()  # though the error still knows the frames
 
 
 def test_a_recording_that_is_missing_is_named_even_if_there_is_an_older_answer(tmp_path):

@@ -88,6 +88,18 @@ def test_after_its_end_each_read_still_waits_a_period():
     assert ledger.asked_s == pytest.approx([0.02, 0.04, 0.06, 0.08])
 
 
+def test_an_end_is_an_end_even_if_a_source_has_more_later():
+    class Growing(ArraySource):
+        reads = 0
+
+        def read(self, frames):
+            self.reads += 1
+            return b"" if self.reads == 2 else super().read(frames)
+
+    capture = PacedCapture(Growing(COUNT, RATE_HZ, "count"), Ledger(), 20)
+    assert [capture.read() is None for _ in range(4)] == [False, True, True, True]
+
+
 @pytest.mark.parametrize(
     ("rate_hz", "period_frames"), [(16_000, 320), (44_100, 882), (11_025, 220), (1_000, 20)]
 )

@@ -101,6 +101,11 @@ def test_what_is_too_loud_for_16_bits_is_clipped_and_not_wrapped():
     assert pcm.to_pcm16(loud).tolist() == [-32768, -32768, 32767, 32767, 32767]
 
 
+def test_floats_are_rounded_to_the_nearest_step():
+    steps = np.array([0.4, 0.6, -0.4, -0.6, 1.4, 1.6, -1.6], np.float32)
+    assert pcm.to_pcm16(steps / 2**15).tolist() == [0, 1, 0, -1, 1, 2, -2]
+
+
 @pytest.mark.parametrize(
     ("level", "expected"), [(1.0, 0.0), (0.5, -6.0206), (0.001, -60), (1e-9, -120), (0.0, -120)]
 )

@@ -51,6 +51,14 @@ def clips():
     return [to_pcm16(clip.samples) for clip in (whole[0], whole[len(whole) // 2], whole[-1])]
 
 
+@pytest.fixture(scope="module")
+def varied():
+    """Utterances of many lengths, single words too: some that are hard to read among them."""
+    every = sorted(recordings_or_skip("speech", "short"), key=lambda clip: len(clip.samples))
+    chosen = [every[n * len(every) // 6] for n in range(6)]
+    return [to_pcm16(clip.samples) for clip in chosen]
+
+
 def long_speech(clips, seconds):
     """So many seconds full of speech."""
     return np.resize(np.concatenate(clips), seconds * RATE_HZ)
@@ -77,10 +85,16 @@ def test_people_are_understood(transcriber, clips):
         assert min(reading.context, reading.tries) > 0
 
 
-def test_the_same_sound_gives_the_same_reading_also_after_others_in_between(transcriber, clips):
-    first = [transcriber.read(samples) for samples in clips]
-    again = [transcriber.read(samples) for samples in reversed(clips)]
-    assert again[::-1] == first
+def test_the_same_sound_gives_the_same_reading_whatever_was_read_before(transcriber, varied, clips):
+    # An engine may keep something of the longest sound that it has read, where a shorter one does
+    # not reach; so all are read after one long utterance and after another.
+    one, other = clips[-1], long_speech(clips[:2], len(clips[-1]) // RATE_HZ + 1)
+    readings = []
+    for before in (one, other, one):
+        transcriber.read(before)
+        readings.append([transcriber.read(samples) for samples in varied])
+    assert readings[1] == readings[0]
+    assert readings[2] == readings[0]
 
 
 def test_a_reading_does_not_depend_on_what_was_read_before(transcriber, fresh, clips):
@@ -88,11 +102,12 @@ def test_a_reading_does_not_depend_on_what_was_read_before(transcriber, fresh, c
     assert transcriber.read(clips[0]) == fresh().read(clips[0])
 
 
-def test_a_recording_read_whole_is_the_same_after_utterances(transcriber, clips):
-    first = transcriber.read_whole(clips[1])
+def test_a_recording_read_whole_does_not_depend_on_what_was_read_before(transcriber, fresh, clips):
+    for samples in clips:
+        transcriber.read(samples)
+    transcriber.read_whole(clips[-1])
     transcriber.read(clips[0])
-    transcriber.read_whole(clips[0])
-    assert transcriber.read_whole(clips[1]) == first
+    assert transcriber.read_whole(clips[0]) == fresh().read_whole(clips[0])
 
 
 @pytest.mark.parametrize("frames", [0, 1, 100, RATE_HZ, 25 * RATE_HZ])

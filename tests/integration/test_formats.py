@@ -75,4 +75,4 @@ def test_the_whole_product_hears_them_as_well(product, question, tmp_path):
     assert scoring.words(receipt["text"]) == scoring.words(QUESTION)
     assert receipt["reason"] == "silence"
     # What is told in passing is a person's: nothing of a library's own troubles at the end.
-    assert [line.split()[1] for line in done.err.splitlines()] == ["INFO", "INFO", "INFO"]
+    assert {line.split()[1] for line in done.err.splitlines()} == {"INFO"}

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oyez.rt.mailbox import Mailbox
+from workers.scripted import wait_until
 
 MANY = 3_000
 
@@ -162,6 +163,5 @@ def test_it_is_never_idle_between_a_post_and_the_end_of_the_work_on_it(beside):
     with beside(owner):
         for number in range(1, MANY + 1):
             assert mailbox.post(number)
-            while not mailbox.idle:
-                pass
+            wait_until(lambda: mailbox.idle)
             assert done[0] == number

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oyez.rt.ring import Passed, PlaybackRing
+from workers.scripted import PATIENCE_S, wait_until
 
 MANY = 200_000
-PATIENCE_S = 20
 
 
 def count(begin, length):
@@ -106,8 +106,7 @@ def test_an_answer_that_begins_where_another_ends_begins_with_its_own_sample():
 
 
 def blocked(ring):
-    while not ring.blocked:
-        pass
+    wait_until(lambda: ring.blocked)
 
 
 def test_a_writer_without_room_waits_and_says_so(beside):

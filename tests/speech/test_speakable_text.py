@@ -60,3 +60,11 @@ def test_a_long_text_is_cut_after_a_sentence():
     parts = list(passages("This is one sentence of many. " * 40))
     assert len(parts) > 1
     assert all(part.endswith("many.") for part in parts)
+
+
+@pytest.mark.parametrize(("word", "longest"), [("word ", 600), ("x", 600), ("yes. ", 305)])
+def test_a_text_is_cut_at_a_space_or_where_it_must_be_if_it_has_no_sentences(word, longest):
+    text = speakable_text(word * 500)
+    parts = list(passages(text))
+    assert max(map(len, parts)) <= longest
+    assert all(part.endswith(word.strip()) for part in parts)

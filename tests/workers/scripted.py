@@ -11,7 +11,7 @@ from oyez.messages import Reading
 from oyez.speech.engines import Aborted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import numpy as np
 
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 20
 """A test that waits longer than this has failed; it is never waited for in a passing one."""
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Come back when the condition holds, which another thread sees to."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline_s, "it never came true"
 
 
 def next_of(mailbox: Mailbox[object]) -> object:

@@ -223,6 +223,36 @@ def test_a_card_that_is_pulled_out_is_told_and_what_was_open_ends_as_stopped():
         assert [heard.span.reason for heard in of(run.rest(), Heard)] == [EndReason.STOPPED]
 
 
+@pytest.mark.parametrize("who", ["_listener", "_transcriber", "main", "_speaker"])
+def test_nothing_is_settled_while_anybody_has_work(who):
+    run = Run(silence(20), ScriptedTranscriber(), ScriptedVoice(ANSWER), Speaker())
+    assert run.crew.settled()
+    match who:
+        case "_listener":
+            run.crew.heard.write(silence(20), 0, 0.0)
+        case "main":
+            run.main.post("anything")
+        case _:
+            getattr(run.crew, who).inbox.post("anything")
+    assert not run.crew.settled()
+
+
+def test_at_the_stop_an_unpaced_run_does_not_wait_for_work_to_be_done():
+    engine = ScriptedTranscriber(stuck=True)
+    with Run(TWO_QUESTIONS, engine) as run:
+        audio_ended, abort = [], engine.abort
+
+        def watched():
+            audio_ended.append(not run.crew._audio.is_alive())
+            abort()
+
+        engine.abort = watched
+        run.until(Heard)
+        assert engine.reading.wait(PATIENCE_S)
+        assert run.crew.stop()
+    assert audio_ended[0]
+
+
 def test_a_running_decode_is_aborted_at_the_stop():
     engine = ScriptedTranscriber(stuck=True)
     with Run(TWO_QUESTIONS, engine, held=120) as run:

@@ -124,6 +124,17 @@ def test_what_is_open_at_the_stop_is_told_as_stopped_and_not_read():
     assert rig.utterances() == []
 
 
+def test_a_stop_that_comes_with_the_end_of_the_input_is_a_stop():
+    rig = Rig()
+    rig.write("....####..")
+    rig.ring.end()
+    rig.listener.stop()
+    rig.listener.run()
+    messages = list(iter(lambda: rig.main.take(0), None))
+    assert [h.span.reason for h in of(messages, Heard)] == [EndReason.STOPPED]
+    assert of(messages, InputEnded) == []
+
+
 def test_a_blip_is_told():
     rig = Rig()
     rig.write("....#" + "." * 20)

@@ -27,7 +27,7 @@ from oyez.rt.ring import FrameRing, Passed, PlaybackRing
 from oyez.workers.speaker import SpeakerWorker
 from oyez.workers.transcriber import TranscriberWorker
 from oyez.workers.worker import Worker
-from workers.scripted import PATIENCE_S, ScriptedTranscriber, ScriptedVoice, reading
+from workers.scripted import PATIENCE_S, ScriptedTranscriber, ScriptedVoice, reading, wait_until
 
 
 def utterance(number=1):
@@ -49,8 +49,7 @@ def messages_of(main):
 
 def finish(worker):
     """Let it do what waits, and end it."""
-    while not worker.inbox.idle:
-        pass
+    wait_until(lambda: worker.inbox.idle)
     worker.stop()
     worker.join(PATIENCE_S)
     assert not worker.is_alive()
@@ -107,6 +106,18 @@ def test_a_worker_that_waits_for_a_message_ends_at_the_stop():
     worker.stop()
     worker.join(PATIENCE_S)
     assert not worker.is_alive()
+
+
+def test_a_message_that_comes_with_the_stop_is_left():
+    worker = Collector(Mailbox(10))
+
+    def take():
+        worker.stop()
+        return "one"
+
+    worker.inbox.take = take
+    worker.run()
+    assert worker.handled == []
 
 
 def test_what_a_worker_raises_is_told_to_main_and_ends_it_idle():
@@ -269,8 +280,7 @@ def test_a_piece_is_made_under_the_inference_and_waits_for_room_without_it():
 
     tts = Tts(Watched(*PIECES), capacity=400)
     tts.speak(1)
-    while not tts.ring.blocked:
-        pass
+    wait_until(lambda: tts.ring.blocked)
     assert not tts.inference.locked()  # the transcriber may work meanwhile
     assert not tts.worker.inbox.idle
     assert tts.worker.settled
@@ -283,8 +293,7 @@ def test_a_piece_is_made_under_the_inference_and_waits_for_room_without_it():
 def test_the_stop_frees_a_voice_that_waits_for_room():
     tts = Tts(ScriptedVoice(*PIECES), capacity=400)
     tts.speak(1)
-    while not tts.ring.blocked:
-        pass
+    wait_until(lambda: tts.ring.blocked)
     tts.worker.stop()
     tts.worker.join(PATIENCE_S)
     assert not tts.worker.is_alive()
