@@ -70,7 +70,7 @@ def test_three_lines_for_a_person():
 
 
 def test_an_utterance_without_text_has_one_line():
-    assert STOPPED.lines(with_text=True) == ["utterance 42  2.00 s  ended: stopped  stopped"]
+    assert STOPPED.lines(with_text=True) == ["utterance 42  2.00 s  ended: stopped"]
 
 
 def test_what_is_not_answered_says_what_the_text_cost():

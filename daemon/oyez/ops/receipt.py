@@ -122,7 +122,8 @@ class Receipt:
             ended += f" {self.silence_ms} ms"
         clipped = f"  clipped: {self.clipped_ms} ms" if self.clipped_ms else ""
         first = f"utterance {self.utterance}  {self.audio_ms / 1000:.2f} s{words}  {ended}{clipped}"
-        if self.outcome not in (Outcome.ANSWERED, Outcome.TRANSCRIBED):
+        as_ended = (Outcome.ANSWERED, Outcome.TRANSCRIBED, self.reason)  # "stopped" is both
+        if self.outcome not in as_ended:
             first += f"  {self.outcome}"
         return [first, *self._costs(), *self._wait()]
 
