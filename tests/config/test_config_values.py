@@ -259,7 +259,7 @@ def test_a_text_block_may_hold_a_question():
             "audio: {backend: PortAudio}",
             (
                 "1:18: audio.backend: PortAudio is not among the choices, allowed is auto, "
-                "portaudio or simulated; did you mean portaudio?"
+                "alsa, portaudio or simulated; did you mean portaudio?"
             ),
         ),
         (
