@@ -229,7 +229,7 @@ def test_nothing_is_settled_while_anybody_has_work(who):
     assert run.crew.settled()
     match who:
         case "_listener":
-            run.crew.heard.write(silence(20), 0, 0.0)
+            run.crew.heard.write(silence(20), 0, 0.0, 0.0)
         case "main":
             run.main.post("anything")
         case _:
