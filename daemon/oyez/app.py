@@ -22,10 +22,13 @@ from oyez.audio.wav import Lockstep, RealTime
 from oyez.dialog.loudness import Loudness
 from oyez.dialog.turns import Turns
 from oyez.messages import (
+    Blip,
     InputEnded,
+    SpeechStarted,
     StopRequested,
     ThreadFailed,
     Transcript,
+    frames_to_ms,
 )
 from oyez.models.catalogue import Catalogue, Kind
 from oyez.models.store import ModelStore
@@ -116,8 +119,7 @@ class App:
             self._crew = Crew(
                 self._settings, main=self._main, sound=sound, transcriber=transcriber, voice=voice
             )
-            # What is frozen when the interpreter ends is reported as leaked by soxr's binding.
-            stack.callback(gc.unfreeze)
+            _prepare_interpreter(stack)
             self._watch = SoundWatch(
                 Loudness(
                     self._settings.audio.capture.gain_db,
@@ -132,9 +134,10 @@ class App:
             self._converse(self._crew)
 
     def _take_signals(self, stack: ExitStack) -> None:
-        """SIGINT and SIGTERM become messages: a mailbox is all that a handler may touch."""
+        """SIGINT and SIGTERM become messages: a handler may touch no more than that and a flag."""
 
         def ask_to_stop(number: int, _frame: object) -> None:
+            self._console.hurry()
             self._main.post(StopRequested(reason=signal.Signals(number).name))
 
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -184,10 +187,6 @@ class App:
         return self._crew is None or self._crew.settled()
 
     def _say_ready(self, sound: Sound, begin_s: float) -> None:
-        # What was made so far lives for the whole run: the collector need not look at it again.
-        gc.collect()
-        gc.freeze()
-        sys.setswitchinterval(SWITCH_INTERVAL_S)
         ready_ms = round((time.monotonic() - begin_s) * 1000)
         speaker = sound.playback.description if sound.playback else "none"
         if sound.device is None:  # cards are told of when they are opened
@@ -233,6 +232,11 @@ class App:
 
     def _act(self, crew: Crew, message: object) -> None:
         self._watch.take(message)
+        match message:
+            case SpeechStarted(number=number, frame=frame):
+                logger.debug("utterance %d: speech since %d ms", number, frames_to_ms(frame))
+            case Blip(begin_frame=begin, end_frame=end):
+                logger.debug("too short to be speech: %d ms", frames_to_ms(end - begin))
         if isinstance(message, Transcript) and message.reading.text:
             self._console.heard(message.reading.text)
         for action in self._turns.take(message):
@@ -268,6 +272,17 @@ class App:
         sound.close()
         if sound.playback is not None and sound.playback.written:
             logger.info("the answer is in %s", sound.playback.description)
+
+
+def _prepare_interpreter(stack: ExitStack) -> None:
+    """Keep the interpreter out of the audio thread's way; before that starts."""
+    # What was made so far lives for the whole run: the collector need not look at it again. What
+    # is still frozen when the interpreter ends is reported as leaked by soxr's binding.
+    gc.collect()
+    gc.freeze()
+    stack.callback(gc.unfreeze)
+    stack.callback(sys.setswitchinterval, sys.getswitchinterval())
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
 
 
 class _Loading(threading.Thread, Generic[Engine]):

@@ -33,8 +33,8 @@ exit codes:
     0  done                            69  a model, device or library is missing
     1  something unexpected            74  a file cannot be written, a download failed
     2  the command line makes no sense 78  the configuration is wrong
-   65  a file cannot be used          130  stopped by Ctrl-C
-   66  a file is not there            143  stopped by SIGTERM
+   65  a file cannot be used          130  stopped by Ctrl-C  (`oyez run`: 0)
+   66  a file is not there            143  stopped by SIGTERM (`oyez run`: 0)
 """
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -56,9 +56,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code: int = options.command(options)
         sys.stdout.flush()
-    except ConfigError as error:
-        print("\n".join(error.problems), file=sys.stderr)
-        code = error.exit_code
     except OyezError as error:
         _print_error(error)
         code = error.exit_code
@@ -106,7 +103,9 @@ def _give_up_stdout() -> None:
 
 
 def _print_error(error: OyezError) -> None:
-    print(f"oyez: {error.message}", file=sys.stderr)
+    # A configuration's mistakes begin with file and line, as editors know them.
+    what = error.message if isinstance(error, ConfigError) else f"oyez: {error.message}"
+    print(what, file=sys.stderr)
     if error.remedy:
         print(f"      {error.remedy}", file=sys.stderr)
 

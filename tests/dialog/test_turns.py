@@ -126,7 +126,7 @@ def test_an_answer_for_which_the_voice_has_no_room_is_told(turns):
     tell(turns, messages.heard())
     (request,) = tell(turns, messages.transcript())
     receipt = turns.refused(request)
-    assert receipt.outcome is Outcome.BUSY
+    assert receipt.outcome is Outcome.UNHEARD
     assert receipt.text == "hello"
     assert turns.all_over
 

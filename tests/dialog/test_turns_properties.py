@@ -16,7 +16,7 @@ from oyez.ops.receipt import Outcome, Receipt
 FATES = {
     "answered": Outcome.ANSWERED,
     "unspoken": Outcome.UNSPOKEN,
-    "refused": Outcome.BUSY,
+    "refused": Outcome.UNHEARD,
     "no text": Outcome.NO_TEXT,
     "busy": Outcome.BUSY,
     "lost": Outcome.LOST,

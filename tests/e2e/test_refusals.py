@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import oyez
 from e2e import sounds
 
 LOADED = "listening after"
@@ -218,3 +219,14 @@ def test_a_card_that_is_asked_for_and_not_there_is_named(product, no_card, model
 def test_without_a_speaker_nothing_can_be_said_aloud(product, no_card, models_folder):
     lines = refused(product.run("say", "--config", product.config, "a text", env=no_card), 69)
     assert lines[0].startswith("oyez: the speaker (the default) cannot be used: ")
+
+
+def test_a_damaged_catalogue_is_told_with_the_remedy(product, tmp_path):
+    copy = tmp_path / "daemon" / "oyez"
+    shutil.copytree(Path(oyez.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "models.yaml").write_text("models: {}\n")
+    done = product.run("models", "list", env={"PYTHONPATH": str(copy.parent)})
+    assert done.code == 78
+    assert "models.yaml" in done.err
+    assert "install Oyez again" in done.err

@@ -6,6 +6,8 @@ report's properties (``pytest --junit-xml``).
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -14,6 +16,7 @@ import pytest
 import soundfile
 
 from e2e import sounds, telling
+from e2e.product import OYEZ, STOP_S, Lines
 from oyez.messages import RATE_HZ
 
 pytestmark = [pytest.mark.models, pytest.mark.usefixtures("models_folder")]
@@ -80,6 +83,37 @@ def test_while_nobody_speaks(listening, recording, stop, number):
         running.event("state")
         assert stop(running, number) == []
     assert list(listening.answer.parent.iterdir()) == []
+
+
+@SIGNALS
+def test_while_nobody_reads_what_it_prints(product, recording, said, number, tmp_path):
+    path = recording(said(QUESTION), sounds.silence(60_000))
+    files = ("--input", path, "--output", tmp_path / "answer.wav")
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writing, bytes(4096))
+    os.set_blocking(writing, True)
+    options = ("run", "--json", "--config", product.config, *files)
+    with (
+        os.fdopen(reading),
+        os.fdopen(writing, "w") as full,
+        subprocess.Popen(
+            [*OYEZ, *map(str, options)],
+            env=product.environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+        ) as process,
+    ):
+        try:
+            err = Lines(process.stderr)
+            err.until(lambda line: "listening after" in line)  # it is about to print that, too
+            process.send_signal(number)
+            assert process.wait(STOP_S) == 0, err.rest()
+        finally:
+            process.kill()
 
 
 def test_in_the_middle_of_an_utterance_it_is_told_as_stopped(listening, recording, said, stop):

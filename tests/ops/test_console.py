@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -119,3 +120,38 @@ def test_each_line_is_there_at_once_for_a_reader_behind_a_pipe():
 def test_without_a_stream_it_prints_on_stdout(capsys):
     Console(as_json=False, with_text=True).heard("hello")
     assert capsys.readouterr().out == 'heard   "hello"\n'
+
+
+@contextmanager
+def a_full_pipe():
+    """A pipe that nobody reads and that takes no more; (its reading end, a text stream into it)."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writing, bytes(4096))
+    os.set_blocking(writing, True)
+    with os.fdopen(writing, "w") as stream:
+        yield reading, stream
+    os.close(reading)
+
+
+def test_a_run_that_is_asked_to_stop_waits_for_no_reader():
+    with a_full_pipe() as (_, stream):
+        console = Console(as_json=True, with_text=True, stream=stream)
+        console.hurry()
+        console.receipt(ANSWERED)  # it would block for ever
+
+
+def test_lines_that_nobody_read_are_counted_and_told_when_somebody_reads(caplog):
+    with a_full_pipe() as (reading, stream):
+        console = Console(as_json=True, with_text=True, stream=stream)
+        console.hurry()
+        console.state("listening")
+        console.receipt(ANSWERED)
+        os.read(reading, 1 << 16)
+        assert not caplog.records
+        console.state("listening")
+        assert [record.getMessage() for record in caplog.records] == [
+            "2 lines were not printed: nobody read them"
+        ]

@@ -100,7 +100,7 @@ class Turns:
     def refused(self, request: AnswerRequest) -> Receipt:
         """The voice has no room for one more answer."""
         self._speaking.discard(request.number)
-        return self._close(request.number, Outcome.BUSY)
+        return self._close(request.number, Outcome.UNHEARD)
 
     def close_all(self) -> list[Receipt]:
         """The daemon ends: a receipt for everything that is open."""

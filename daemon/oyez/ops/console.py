@@ -6,12 +6,21 @@ Main's thread only. Talk (start, warnings, errors) goes through logging to stder
 from __future__ import annotations
 
 import json
+import logging
 import os
+import select
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from oyez.ops.receipt import Receipt
+
+logger = logging.getLogger(__name__)
+
+PATIENCE_MS = 5_000
+"""So long may a reader take for a line before those that follow are counted and left out."""
+LOOK_MS = 100
+"""How often a wait for the reader looks whether the run is asked to stop."""
 
 
 def reaches_journal(descriptor: int) -> bool:
@@ -36,6 +45,12 @@ class Console:
         self._as_json = as_json
         self._with_text = with_text
         self._stream = stream or sys.stdout
+        self._hurried = False
+        self._unprinted = 0
+
+    def hurry(self) -> None:
+        """Wait for no reader any more: the run is asked to stop. Signal handlers may call it."""
+        self._hurried = True
 
     def state(self, state: str, **fields: Any) -> None:
         """The daemon's state has changed; shown as JSON alone, a person sees the log."""
@@ -63,8 +78,33 @@ class Console:
         self._print(json.dumps(fields, ensure_ascii=False))
 
     def _print(self, text: str) -> None:
+        # Main must not hang on a reader that has stopped reading (a paused pager): it could not
+        # be stopped then, and its mailbox would overflow.
+        if not self._is_read():
+            self._unprinted += 1
+            return
+        if self._unprinted:
+            logger.warning("%d lines were not printed: nobody read them", self._unprinted)
+            self._unprinted = 0
         # A reader behind a pipe waits for each line; and another encoding than UTF-8 must not
         # end the daemon at the first curly quote.
         encoding = self._stream.encoding or "utf-8"
         self._stream.write(text.encode(encoding, "replace").decode(encoding) + "\n")
         self._stream.flush()
+
+    def _is_read(self) -> bool:
+        """Whether there is room for a line, after some patience where there was until now.
+
+        A pipe that is ready takes PIPE_BUF (4,096) bytes at once, which no line reaches.
+        """
+        try:
+            poll = select.poll()
+            poll.register(self._stream.fileno(), select.POLLOUT)
+        except OSError:  # no file at all: a text in memory
+            return True
+        patience_ms = 0 if self._unprinted else PATIENCE_MS
+        while not poll.poll(min(patience_ms, LOOK_MS)):
+            patience_ms -= LOOK_MS
+            if self._hurried or patience_ms <= 0:
+                return False
+        return True

@@ -27,6 +27,7 @@ class Outcome(StrEnum):
     UNSPOKEN = "the answer cannot be spoken"
     NO_TEXT = "no words found"
     BUSY = "dropped: too many were waiting"
+    UNHEARD = "not spoken: too many answers were waiting"
     LOST = "dropped: its sound was lost"
     STOPPED = "stopped"
     """The daemon was asked to end before the turn was over."""

@@ -154,14 +154,15 @@ class Crew:
     def settled(self) -> bool:
         """Whether every consequence of what was heard so far is done. Any thread.
 
-        Asked in the order in which work flows: nobody who was found idle can get new work from
-        somebody who is asked later.
+        Asked in the order in which work flows, and main once more at the end, since the voice tells
+        it how far it is; from what it is told then, nothing new follows.
         """
         return self._stopping or (
             self._listener.settled
             and self._transcriber.inbox.idle
             and self._main.idle
             and (self._speaker is None or self._speaker.settled)
+            and self._main.idle
         )
 
     def stop(self) -> bool:
@@ -171,8 +172,13 @@ class Crew:
         """
         self._stopping = True
         deadline_s = time.monotonic() + JOIN_S
-        for thread in self._threads:
-            thread.stop()
-            if thread.is_alive():
-                thread.join(max(0.0, deadline_s - time.monotonic()))
+        # The sound first, then who listens to it, so that all that was heard is accounted for.
+        # The others are all told before any is waited for: they wait for each other's inference.
+        others = [t for t in self._threads if t not in (self._audio, self._listener)]
+        for group in ([self._audio], [self._listener], others):
+            for thread in group:
+                thread.stop()
+            for thread in group:
+                if thread.is_alive():
+                    thread.join(max(0.0, deadline_s - time.monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
