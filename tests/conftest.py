@@ -60,9 +60,10 @@ def no_card(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
     ALSA is told of one card alone, and that one is not there. (Told of none, PortAudio aborts.)
     """
-    path = tmp_path_factory.mktemp("alsa") / "asound.conf"
+    folder = tmp_path_factory.mktemp("alsa")
+    path = folder / "asound.conf"
     path.write_text("pcm.missing { type hw card 99 }\n", encoding="utf-8")
-    return {"ALSA_CONFIG_PATH": str(path)}
+    return {"ALSA_CONFIG_PATH": str(path), "OYEZ_PROC_ASOUND": str(folder)}
 
 
 @pytest.fixture(scope="session")
